@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// An asm generates one entry point. It uses a new register for each result; the driver's compiler
-// allocates the physical registers.
+// An asm generates one entry point. Its methods emit instructions. They take and return the
+// names of registers as strings; where a value is read, a constant is possible as well. An asm
+// uses a new register for each result; the driver's compiler allocates the physical registers.
 type asm struct {
 	name   string
 	body   strings.Builder
@@ -25,7 +26,7 @@ var registers = []struct {
 
 func newAsm(name string) *asm { return &asm{name: name, count: map[byte]int{}} }
 
-// entryText returns the text of the entry point.
+// entryText returns the PTX text of the entry point, with the instructions emitted so far.
 func (a *asm) entryText() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, ".visible .entry %s(.param .align 8 .b8 args[%d])\n{\n", a.name, 8*a.words)
@@ -40,7 +41,7 @@ func (a *asm) entryText() string {
 	return s.String()
 }
 
-// module returns a module with the given entry points.
+// module returns the PTX text of a module with the given entry points.
 func module(entries ...*asm) string {
 	var s strings.Builder
 	s.WriteString(".version 6.3\n.target sm_70\n.address_size 64\n")
@@ -50,15 +51,16 @@ func module(entries ...*asm) string {
 	return s.String()
 }
 
-// newRegister returns a new register for values of size bytes: 1, 2, 4 or 8. It returns a predicate
-// register if size is 0.
+// newRegister returns the name of a new register for values of size bytes: 1, 2, 4 or 8. It
+// returns a predicate register if size is 0.
 func (a *asm) newRegister(size int) string {
 	letter := map[int]byte{0: 'p', 2: 'h', 1: 'r', 4: 'r', 8: 'd'}[size]
 	a.count[letter]++
 	return fmt.Sprintf("%%%c%d", letter, a.count[letter]-1)
 }
 
-// resultSize returns the size of an instruction's result in bytes, or 0 for a predicate.
+// resultSize returns the size of the result of the instruction op, such as ld.global.u32, in
+// bytes, or 0 for a predicate.
 func resultSize(op string) int {
 	words := strings.Split(op, ".")
 	last := Type(words[len(words)-1])
@@ -93,7 +95,7 @@ func (a *asm) set(d, op string, args ...string) {
 	a.emit("%s %s", op, strings.Join(append([]string{d}, args...), ", "))
 }
 
-// emit emits an instruction without a result.
+// emit emits an instruction without a result. format and args are as for [fmt.Fprintf].
 func (a *asm) emit(format string, args ...any) { fmt.Fprintf(&a.body, "\t"+format+";\n", args...) }
 
 // newLabel returns a new label. The caller must place it with placeLabel.
@@ -104,10 +106,10 @@ func (a *asm) newLabel() string {
 
 func (a *asm) placeLabel(label string) { fmt.Fprintf(&a.body, "%s:\n", label) }
 
-// emitIf emits code that runs if the predicate is true.
+// emitIf emits the code that then emits, to be run if the predicate p is true.
 func (a *asm) emitIf(p string, then func()) { a.emitBranch("@!", p, then) }
 
-// emitUnless emits code that runs if the predicate is false.
+// emitUnless emits the code that then emits, to be run if the predicate p is false.
 func (a *asm) emitUnless(p string, then func()) { a.emitBranch("@", p, then) }
 
 func (a *asm) emitBranch(over, p string, then func()) {
@@ -117,7 +119,8 @@ func (a *asm) emitBranch(over, p string, then func()) {
 	a.placeLabel(end)
 }
 
-// emitWhile emits a loop that runs body as long as test is true.
+// emitWhile emits a loop that runs body as long as test is true. test must emit the condition
+// and return its predicate. Each is called once.
 func (a *asm) emitWhile(test func() string, body func()) {
 	again, end := a.newLabel(), a.newLabel()
 	a.placeLabel(again)
@@ -127,8 +130,8 @@ func (a *asm) emitWhile(test func() string, body func()) {
 	a.placeLabel(end)
 }
 
-// emitLoop emits a loop over i from a start value, in steps, while it is below end. The values are
-// u32.
+// emitLoop emits a loop over i from a start value, in steps, while it is below end. The values
+// are u32. body is called once to emit the code for one value, and must not change i.
 func (a *asm) emitLoop(from, end, step string, body func(i string)) {
 	i := a.emitResult("mov.u32", from)
 	a.emitWhile(func() string { return a.emitResult("setp.lt.u32", i, end) }, func() {
@@ -138,7 +141,7 @@ func (a *asm) emitLoop(from, end, step string, body func(i string)) {
 }
 
 // emitUnrolled is like emitLoop, but runs body for atOnce values of i at a time. The remaining
-// values are processed one by one.
+// values are processed one by one. So body is called twice: with atOnce values, and with one.
 func (a *asm) emitUnrolled(atOnce int, from, end, step string, body func(is []string)) {
 	i := a.emitResult("mov.u32", from)
 	is := make([]string, atOnce)
@@ -165,8 +168,9 @@ func (a *asm) emitUnrolled(atOnce int, from, end, step string, body func(is []st
 // result is exact because the factor exceeds 2⁶³/n by at most 1.
 func Reciprocal(n int) uint64 { return 1<<63/uint64(n) + 1 }
 
-// emitQuotient divides n by the divisor of the given [Reciprocal]. It takes a third of the
-// instructions of a division.
+// emitQuotient emits the division of n (u32, below 2³¹) by the divisor of the given
+// [Reciprocal] (u64), and returns the quotient (u32). It takes a third of the instructions of a
+// division.
 func (a *asm) emitQuotient(n, reciprocal string) string {
 	double := a.emitResult("shl.b64", a.emitResult("cvt.u64.u32", n), "1")
 	return a.emitResult("cvt.u32.u64", a.emitResult("mul.hi.u64", double, reciprocal))
@@ -178,12 +182,12 @@ func (a *asm) reserveArgs(n int) int {
 	return a.words - n
 }
 
-// loadWord loads an argument word, or its low bytes if t has fewer than 8.
+// loadWord loads argument word i as type t, or its low bytes if t has fewer than 8.
 func (a *asm) loadWord(t string, i int) string {
 	return a.emitResult("ld.param."+t, fmt.Sprintf("[args+%d]", 8*i))
 }
 
-// loadU32 and u64 load the next argument.
+// loadU32 and loadU64 reserve the next argument and load it.
 func (a *asm) loadU32() string { return a.loadWord("u32", a.reserveArgs(1)) }
 func (a *asm) loadU64() string { return a.loadWord("u64", a.reserveArgs(1)) }
 
@@ -193,10 +197,11 @@ func (a *asm) threadIndex() string {
 		a.emitResult("mov.u32", "%tid.x"))
 }
 
-// returnUnless makes threads return if the predicate is false.
+// returnUnless makes threads return from the kernel if the predicate is false.
 func (a *asm) returnUnless(p string) { a.emit("@!%s ret", p) }
 
-// formatConst formats a constant of a class.
+// formatConst formats a constant of a class: Float32, Float64, or otherwise an integer, to
+// which v is truncated.
 func formatConst(class Type, v float64) string {
 	switch class {
 	case Float32:
@@ -224,17 +229,19 @@ func op(name string, class Type) string {
 	return name + "." + string(class)
 }
 
-// load loads the element at an address and converts it to its class.
+// load loads the element at an address in global memory and converts it to its class; see
+// [Type.computeType].
 func (a *asm) load(t Type, address string) string {
 	return a.toClass(t, a.emitResult("ld.global."+string(t.storageType()), "["+address+"]"))
 }
 
-// store converts a computed value and stores it.
+// store converts v, of the class of t, to t and stores it at an address in global memory.
 func (a *asm) store(t Type, address, v string) {
 	a.emit("st.global.%s [%s], %s", t.storageType(), address, a.toStored(t, v))
 }
 
-// elementAddress returns the address of element i (u32) of an array.
+// elementAddress returns the address of element i (u32) of an array at base with elements of
+// size bytes.
 func (a *asm) elementAddress(base, i string, size int) string {
 	return a.emitResult("mad.wide.u32", i, fmt.Sprint(size), base)
 }

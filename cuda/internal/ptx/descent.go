@@ -2,7 +2,9 @@ package ptx
 
 import "fmt"
 
-// A Descent describes a step of an optimizer. Rule must be SGD, Adam, RMSprop or Adagrad.
+// A Descent describes a step of an optimizer. Rule must be SGD, Adam, RMSprop or Adagrad. The
+// other fields are as in device.Descent: Momentum is true if the momentum is not 0, and First
+// in the first step.
 type Descent struct {
 	Rule                                                            string
 	Momentum, First, Nesterov, Decoupled, AMSGrad, Centered, Atomic bool
@@ -58,7 +60,8 @@ func Descend(d Descent, t Type) (Kernel, bool) {
 	return e.kernel(), true
 }
 
-// A stepper emits instructions in the class of the parameters.
+// A stepper emits instructions in the class of the parameters, t. extra is the index of the
+// first coefficient.
 type stepper struct {
 	*asm
 	t     Type
@@ -74,7 +77,7 @@ func (s stepper) mean(keep, fresh int, old, x string) string {
 	return s.fma(s.loadNumber(keep), old, s.emitOp("mul", s.loadNumber(fresh), x))
 }
 
-// divideByRoot returns g / (√square·factor + Eps). An empty factor means 1.
+// divideByRoot returns g / (√square·factor + Eps). If factor is "", it is 1.
 func (s stepper) divideByRoot(g, square, factor string) string {
 	r := s.emitOp("sqrt", square)
 	if factor != "" {
@@ -83,7 +86,9 @@ func (s stepper) divideByRoot(g, square, factor string) string {
 	return s.emitOp("div", g, s.emitOp("add", r, s.loadNumber(Eps)))
 }
 
-// An updateRule updates the state in place and returns the change of the parameter.
+// An updateRule is the rule of an optimizer. states returns the number of its state tensors.
+// change emits the update of one element: it replaces the values in state by new ones and
+// returns the change of the parameter, for the gradient g.
 type updateRule struct {
 	states func(d Descent) int
 	change func(s stepper, d Descent, g string, state []string) string

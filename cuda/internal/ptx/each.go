@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// A Kernel is a generated module. Kernels with the same name must have the same text, which
-// [Kernel.Text] generates.
+// A Kernel is a generated module for one operation and one combination of types. Kernels with
+// the same name must have the same text, which [Kernel.Text] generates. It may be copied and
+// used concurrently.
 type Kernel struct {
 	Name string
 	// Vector is the number of elements per thread in the entries "dense" and "inner". Addresses
@@ -74,7 +75,9 @@ func (e each) kernel() Kernel {
 	return k
 }
 
-// beginEntry starts an entry point and loads its common arguments.
+// beginEntry starts an entry point and loads its common arguments: n, the number of elements
+// (u32), place, the row-major index of the first one (u64), and the addresses or numbers of the
+// operands. extra is the index of the first extra word.
 func (e each) beginEntry(name string) (a *asm, n, place string, bases []string, extra int) {
 	a = newAsm(name)
 	n, place = a.loadU32(), a.loadU64()
@@ -89,7 +92,8 @@ func (e each) beginEntry(name string) (a *asm, n, place string, bases []string, 
 	return a, n, place, bases, a.reserveArgs(e.extra)
 }
 
-// applyElement processes one element, given the addresses of its operands.
+// applyElement emits the code for one element, given the addresses of its operands, or their
+// numbers, and its row-major index, place.
 func (e each) applyElement(a *asm, at []string, place string, extra int) {
 	x := make([]string, len(at))
 	for k, o := range e.operands {
@@ -111,9 +115,10 @@ func (e each) applyElement(a *asm, at []string, place string, extra int) {
 	}
 }
 
-// addAtomically adds at system scope, so that it is atomic for all processes that share the memory;
-// the scope .gpu covers only the threads of one program. The float32 instruction flushes subnormal
-// numbers to 0.
+// addAtomically adds v to the element at an address, atomically at system scope, so for all
+// processes that share the memory; the scope .gpu covers only the threads of one program. t
+// must be Float32, Float64, Int32 or Int64. The float32 instruction flushes subnormal numbers
+// to 0.
 func (a *asm) addAtomically(t Type, address, v string) {
 	kind := string(t)
 	if t == Int64 {
@@ -144,11 +149,12 @@ func selectStrings(s []string, which []int) (out []string) {
 	return out
 }
 
-// layoutWords returns the number of words of a layout.
+// layoutWords returns the number of words of a layout for the given number of operands in
+// memory.
 func layoutWords(operands int) int { return 1 + Dims*(2+operands) }
 
-// advanceAddresses advances the addresses to element i of the layout that begins at word w. The
-// outermost dimension needs no division.
+// advanceAddresses adds to each of the addresses, in place, the offset of element i of the
+// layout that begins at word w. The outermost dimension needs no division.
 func (a *asm) advanceAddresses(w int, i string, addresses []string) {
 	rest, left := a.emitResult("mov.u32", i), a.emitResult("mov.u32", a.loadWord("u32", w))
 	dim := a.emitResult("add.u64", a.emitResult("mov.u64", "args"), fmt.Sprint(8*(w+1)))
@@ -266,7 +272,8 @@ func (e each) applyAll(a *asm, vector int, at, one []string, place string, extra
 	}
 }
 
-// loadAll loads a vector of elements, or broadcasts one element, and converts them to their class.
+// loadAll loads a vector of elements at the address at, or broadcasts the one there, and
+// converts them to their class. k is the number of the operand. one is as for [each.applyAll].
 func (e each) loadAll(a *asm, vector int, t Type, at string, k int, one []string) []string {
 	values, size := make([]string, vector), resultSize("ld.global."+string(t.storageType()))
 	for i := range values {
@@ -290,8 +297,8 @@ func (e each) loadAll(a *asm, vector int, t Type, at string, k int, one []string
 	return values
 }
 
-// pointAll returns the addresses of a vector of elements, or repeats the address of the broadcast
-// one.
+// pointAll returns the addresses of a vector of elements from the address at, or repeats the
+// address of the broadcast one. k and one are as for [each.loadAll].
 func (e each) pointAll(a *asm, vector int, t Type, at string, k int, one []string) []string {
 	values, step := []string{at}, a.emitResult("mov.u64", fmt.Sprint(t.Size()))
 	if one != nil && one[k] != "" {
@@ -303,8 +310,8 @@ func (e each) pointAll(a *asm, vector int, t Type, at string, k int, one []strin
 	return values
 }
 
-// elementAddresses returns the addresses of element i of all operands. Numbers are returned
-// unchanged.
+// elementAddresses returns the addresses of element i of all operands, which begin at bases.
+// Numbers are returned unchanged.
 func (e each) elementAddresses(a *asm, bases []string, i string) (at []string) {
 	for k, o := range e.operands {
 		if o.mode&inNumber != 0 {

@@ -9,7 +9,8 @@ var gates = map[string]opFunc{
 	"ReLUGradient": reluGradient,
 }
 
-// function computes an operation of inFloat64 in class t.
+// function emits the operation with the given name, a key of inFloat32 and inFloat64, in class
+// t, and returns the result.
 func function(a *asm, t Type, name string, x string) string {
 	if t == Float32 {
 		return inFloat32[name](a, t, x)
@@ -17,7 +18,7 @@ func function(a *asm, t Type, name string, x string) string {
 	return inFloat64[name](a, t, x)
 }
 
-// normal returns the cumulative distribution function of the standard normal distribution.
+// normal returns the cumulative distribution function of the standard normal distribution at x.
 func normal(a *asm, t Type, x string) string {
 	e := function(a, t, "Erf", a.emitResult(op("mul", t), x, formatConst(t, math.Sqrt2/2)))
 	half := formatConst(t, .5)
@@ -28,7 +29,7 @@ func gelu(a *asm, t Type, x ...string) string {
 	return a.emitResult(op("mul", t), x[0], normal(a, t, x[0]))
 }
 
-// geluGradient takes x and dy.
+// geluGradient takes x and dy. It returns dy times the derivative of GELU at x.
 func geluGradient(a *asm, t Type, x ...string) string {
 	squares := a.emitResult(op("mul", t), x[0], x[0])
 	density := function(a, t, "Exp", a.emitResult(op("mul", t), squares, formatConst(t, -.5)))
@@ -37,14 +38,14 @@ func geluGradient(a *asm, t Type, x ...string) string {
 	return a.emitResult(op("mul", t), slope, x[1])
 }
 
-// open returns the sigmoid of x·(a + b·x²), and x².
+// open returns the sigmoid of x·(first + third·x²), and x².
 func open(a *asm, t Type, x, first, third string) (sigmoid, squares string) {
 	squares = a.emitResult(op("mul", t), x, x)
 	inner := a.emitResult(op("mul", t), a.emitResult(op("fma", t), squares, third, first), x)
 	return function(a, t, "Sigmoid", inner), squares
 }
 
-// gated takes x and the numbers a and b.
+// gated takes x and the numbers a and b. It returns x times the sigmoid of x·(a + b·x²).
 func gated(a *asm, t Type, x ...string) string {
 	s, _ := open(a, t, x[0], x[1], x[2])
 	return a.emitResult(op("mul", t), x[0], s)

@@ -2,9 +2,9 @@ package ptx
 
 import "fmt"
 
-// Outside returns the kernel that looks for an element that is less than the first extra word or
-// not less than the second. It writes such an element to the address in the third word, followed by
-// 1.
+// Outside returns the kernel that looks for an element that is less than the first extra word
+// or not less than the second. The kernel writes such an element to the address in the third
+// word, followed by 1, and writes nothing if there is none.
 func Outside() Kernel {
 	return each{name: "Outside", operands: []access{{Int64, reads}}, extra: 3,
 		body: func(a *asm, x []string, _ string, extra int) []string {
@@ -15,7 +15,7 @@ func Outside() Kernel {
 		}}.kernel()
 }
 
-// storeReport stores v, followed by 1, if the predicate is true.
+// storeReport stores v at the address to, followed by 1, if the predicate is true.
 func (a *asm) storeReport(p, v, to string) {
 	a.emitIf(p, func() {
 		a.emit("st.global.u64 [%s], %s", to, v)
@@ -56,9 +56,10 @@ func Scatter(t Type, add bool) Kernel {
 	return e.kernel()
 }
 
-// indexedAddress returns the address selected by an index; negative indices count from the end. If
-// the index is out of range, stray is true and the address is clamped, so a process that
-// concurrently modifies indices cannot cause an access outside of the memory.
+// indexedAddress returns the address selected by an index; negative indices count from the end.
+// The extra words from extra on are the stride in bytes and the size of the indexed dimension.
+// If the index is out of range, the predicate stray is true and the address is clamped, so a
+// process that concurrently modifies indices cannot cause an access outside of the memory.
 func (a *asm) indexedAddress(base, index string, extra int) (at, stray string) {
 	size := a.loadWord("s64", extra+1)
 	end := a.emitResult("add.s64", index, size)
@@ -68,8 +69,9 @@ func (a *asm) indexedAddress(base, index string, extra int) (at, stray string) {
 		a.emitResult("setp.ne.u64", inside, index)
 }
 
-// addAtomic adds atomically, including types without such an instruction: Bool addition is or,
-// which is a store, and narrow numbers use a compare-and-swap loop on their 4-byte word.
+// addAtomic adds v to the element at an address atomically, including types without such an
+// instruction: Bool addition is or, which is a store, and narrow numbers use a compare-and-swap
+// loop on their 4-byte word.
 func (a *asm) addAtomic(t Type, address, v string) {
 	if t == Bool {
 		a.emitUnless(a.emitResult("setp.eq.s64", v, "0"), func() { a.store(t, address, v) })

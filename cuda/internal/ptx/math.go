@@ -18,7 +18,7 @@ var inFloat64 = map[string]opFunc{
 	},
 }
 
-// horner evaluates a polynomial. The constant coefficient comes first.
+// horner evaluates a polynomial at x. The constant coefficient comes first.
 func (a *asm) horner(x string, coefficients []float64) string {
 	n := len(coefficients) - 1
 	y := a.emitResult("mov.f64", c(coefficients[n]))
@@ -61,8 +61,8 @@ const (
 	rightLow    = -0x1.f1976b7ed8fbcp-110
 )
 
-// exp computes eˣ as 2ᵏ·eʳ for an integer k and a small r. It multiplies by 2ᵏ in two steps,
-// because 2ᵏ itself may overflow or underflow.
+// exp returns eˣ, computed as 2ᵏ·eʳ for an integer k and a small r. It multiplies by 2ᵏ in two
+// steps, because 2ᵏ itself may overflow or underflow.
 func exp(a *asm, t Type, x ...string) string {
 	v := a.clamp(x[0], -800, 800)
 	k := a.emitResult("cvt.rni.f64.f64", a.emitResult("mul.rn.f64", v, c(math.Log2E)))
@@ -76,14 +76,15 @@ func exp(a *asm, t Type, x ...string) string {
 	return a.nanOf(x[0], y)
 }
 
-// expm1 uses a series near 0.
+// expm1 returns eˣ - 1. It uses a series near 0.
 func expm1(a *asm, t Type, x ...string) string {
 	near := a.emitResult("mul.rn.f64", x[0], a.horner(x[0], factorials(1, 1, 15)))
 	far := a.emitResult("sub.rn.f64", exp(a, t, x...), c(1))
 	return a.emitResult("selp.f64", near, far, a.emitResult("setp.lt.f64", a.emitResult("abs.f64", x[0]), c(0.4)))
 }
 
-// sigmoid computes e/(1+e) for e = eˣ if x is negative, which keeps the precision of tiny results.
+// sigmoid returns 1/(1+e⁻ˣ). It computes e/(1+e) for e = eˣ if x is negative, which keeps the
+// precision of tiny results.
 func sigmoid(a *asm, t Type, x ...string) string {
 	e := exp(a, t, a.emitResult("neg.f64", a.emitResult("abs.f64", x[0])))
 	above := a.emitResult("selp.f64", c(1), e, a.emitResult("setp.ge.f64", x[0], c(0)))
@@ -102,8 +103,8 @@ func (a *asm) signOf(x, v string) string {
 	return a.emitResult("or.b64", a.emitResult("and.b64", v, "0x7fffffffffffffff"), sign)
 }
 
-// log separates the exponent. For the remaining factor, between √½ and √2, it uses the series of
-// the inverse hyperbolic tangent.
+// log returns the natural logarithm. It separates the exponent. For the remaining factor,
+// between √½ and √2, it uses the series of the inverse hyperbolic tangent.
 func log(a *asm, t Type, x ...string) string {
 	tiny := a.emitResult("setp.lt.f64", x[0], c(0x1p-1022))
 	v := a.emitResult("selp.f64", a.emitResult("mul.rn.f64", x[0], c(0x1p54)), x[0], tiny)
@@ -130,7 +131,7 @@ func log(a *asm, t Type, x ...string) string {
 	return a.emitResult("selp.f64", c(math.NaN()), y, a.emitResult("setp.lt.f64", x[0], c(0)))
 }
 
-// log1p computes log(1+x) and corrects the rounding error of the sum.
+// log1p returns log(1+x). It corrects the rounding error of the sum.
 func log1p(a *asm, t Type, x ...string) string {
 	u := a.emitResult("add.rn.f64", x[0], c(1))
 	lost := a.emitResult("sub.rn.f64", a.emitResult("sub.rn.f64", u, c(1)), x[0])
@@ -140,8 +141,8 @@ func log1p(a *asm, t Type, x ...string) string {
 	return a.emitResult("selp.f64", x[0], y, a.emitResult("setp.eq.f64", x[0], c(0))) // including -0
 }
 
-// sine returns the function sin(x + more·π/2). If x is very large, the multiple of π/2 has more
-// digits than a float64; a part of it remains then, and the reduction is repeated.
+// sine returns the operation sin(x + more·π/2). If x is very large, the multiple of π/2 has
+// more digits than a float64; a part of it remains then, and the reduction is repeated.
 func sine(more int) opFunc {
 	return func(a *asm, t Type, x ...string) string {
 		rest, quarter := a.emitResult("mov.f64", x[0]), a.emitResult("mov.s64", fmt.Sprint(more))
@@ -166,8 +167,9 @@ func sine(more int) opFunc {
 	}
 }
 
-// erf uses x·p(x²) for |x| < 1. Beyond, it uses a polynomial for log(erfc(x)) + x², up to 6,
-// because the difference of erf(6) from 1 is less than the precision.
+// erf returns the error function. It uses x·p(x²) for |x| < 1. Beyond, it uses a polynomial for
+// log(erfc(x)) + x², up to 6, because the difference of erf(6) from 1 is less than the
+// precision.
 func erf(a *asm, t Type, x ...string) string {
 	const near, end = 1, 6
 	size := a.emitResult("min.f64", a.emitResult("abs.f64", x[0]), c(end))
@@ -205,7 +207,8 @@ func chebyshev(n int, f func(float64) float64) []float64 {
 	return out
 }
 
-// power multiplies for small integral exponents, and uses exp and log for others.
+// power returns x[0] to the power of x[1]. It multiplies for small integral exponents, and uses
+// exp and log for others.
 func power(a *asm, t Type, x ...string) string {
 	base, exponent := x[0], x[1]
 	whole := a.emitResult("setp.eq.f64", a.emitResult("cvt.rni.f64.f64", exponent), exponent)
@@ -279,8 +282,8 @@ func (a *asm) orderMagnitudes(x, y string) (large, small string) {
 	return a.emitResult("max.f64", x, y), a.emitResult("min.f64", x, y)
 }
 
-// hypot divides by the larger magnitude, because its square may overflow. If either argument is
-// infinite, the result is infinite, even if the other is NaN.
+// hypot returns √(x²+y²). It divides by the larger magnitude, because its square may overflow.
+// If either argument is infinite, the result is infinite, even if the other is NaN.
 func hypot(a *asm, t Type, x ...string) string {
 	large, small := a.orderMagnitudes(x[0], x[1])
 	r := a.emitResult("div.rn.f64", small, large)
@@ -290,8 +293,9 @@ func hypot(a *asm, t Type, x ...string) string {
 	return a.emitResult("selp.f64", large, y, a.emitResult("setp.eq.f64", large, c(math.Inf(1))))
 }
 
-// atan2 computes the arc tangent of the smaller magnitude divided by the larger one, relative to
-// π/4 if that is closer, and moves the angle to the octant of the point.
+// atan2 takes y and x, and returns the angle of the point (x, y). It computes the arc tangent
+// of the smaller magnitude divided by the larger one, relative to π/4 if that is closer, and
+// moves the angle to the octant of the point.
 func atan2(a *asm, t Type, x ...string) string {
 	large, small := a.orderMagnitudes(x[0], x[1])
 	r := a.emitResult("div.rn.f64", small, large)
@@ -313,8 +317,8 @@ func atan2(a *asm, t Type, x ...string) string {
 	return a.nanOf(x[0], a.nanOf(x[1], a.signOf(x[0], y)))
 }
 
-// logAddExp returns the maximum plus log(1 + e^-d) for the difference d. Equal arguments, including
-// infinities of the same sign, have a difference of 0.
+// logAddExp returns log(eˣ + eʸ), as the maximum plus log(1 + e^-d) for the difference d. Equal
+// arguments, including infinities of the same sign, have a difference of 0.
 func logAddExp(a *asm, t Type, x ...string) string {
 	apart := a.emitResult("neg.f64", a.emitResult("abs.f64", a.emitResult("sub.rn.f64", x[0], x[1])))
 	apart = a.emitResult("selp.f64", c(0), apart, a.emitResult("setp.eq.f64", x[0], x[1]))

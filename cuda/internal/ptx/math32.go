@@ -21,7 +21,7 @@ var inFloat32 = map[string]opFunc{
 // f formats a float32 constant.
 func f(v float64) string { return formatConst(Float32, v) }
 
-// horner32 is horner in float32.
+// horner32 is [asm.horner] in float32.
 func (a *asm) horner32(x string, coefficients []float64) string {
 	n := len(coefficients) - 1
 	y := a.emitResult("mov.f32", f(coefficients[n]))
@@ -41,8 +41,8 @@ func (a *asm) signOf32(x, v string) string {
 	return a.emitResult("or.b32", a.emitResult("and.b32", v, "0x7fffffff"), sign)
 }
 
-// exp32 computes 2 to the power of x·log₂e, with an instruction that has an error of about 2⁻²². It
-// then corrects the rounding error of the product.
+// exp32 returns eˣ. It computes 2 to the power of x·log₂e, with an instruction that has an
+// error of about 2⁻²². It then corrects the rounding error of the product.
 func exp32(a *asm, t Type, x ...string) string {
 	v := a.emitResult("max.f32", a.emitResult("min.f32", x[0], f(100)), f(-110))
 	high := float64(float32(math.Log2E))
@@ -54,15 +54,15 @@ func exp32(a *asm, t Type, x ...string) string {
 	return a.nanOf32(x[0], y)
 }
 
-// sigmoid32 computes e/(1+e) for e = eˣ if x is negative, which keeps the precision of tiny
-// results.
+// sigmoid32 returns 1/(1+e⁻ˣ). It computes e/(1+e) for e = eˣ if x is negative, which keeps the
+// precision of tiny results.
 func sigmoid32(a *asm, t Type, x ...string) string {
 	e := exp32(a, t, a.emitResult("neg.f32", a.emitResult("abs.f32", x[0])))
 	above := a.emitResult("selp.f32", f(1), e, a.emitResult("setp.ge.f32", x[0], f(0)))
 	return a.emitResult("div.rn.f32", above, a.emitResult("add.rn.f32", e, f(1)))
 }
 
-// tanh32 uses x + x³·p(x²) near 0.
+// tanh32 returns the hyperbolic tangent. It uses x + x³·p(x²) near 0.
 func tanh32(a *asm, t Type, x ...string) string {
 	const near = .625
 	z := a.emitResult("mul.rn.f32", x[0], x[0])
@@ -80,8 +80,9 @@ func tanh32(a *asm, t Type, x ...string) string {
 	return a.nanOf32(x[0], a.signOf32(x[0], y)) // including a zero's sign
 }
 
-// erf32 uses x·p(x²) for |x| < 1. Beyond, it uses a polynomial for log(erfc(x)), up to 4, because
-// the difference of erf(4) from 1 is less than the precision.
+// erf32 returns the error function. It uses x·p(x²) for |x| < 1. Beyond, it uses a polynomial
+// for log(erfc(x)), up to 4, because the difference of erf(4) from 1 is less than the
+// precision.
 func erf32(a *asm, t Type, x ...string) string {
 	const near, end = 1, 4
 	z := a.emitResult("mul.rn.f32", x[0], x[0])
@@ -103,7 +104,7 @@ func erf32(a *asm, t Type, x ...string) string {
 	return a.nanOf32(x[0], y)
 }
 
-// expm1of32 uses x·p(x) for |x| < 1.
+// expm1of32 returns eˣ - 1. It uses x·p(x) for |x| < 1.
 func expm1of32(a *asm, t Type, x ...string) string {
 	near := a.emitResult("mul.rn.f32", x[0], a.horner32(x[0], polynomial(9, -1, 1, func(x float64) float64 {
 		if x == 0 {
@@ -115,7 +116,8 @@ func expm1of32(a *asm, t Type, x ...string) string {
 	return a.emitResult("selp.f32", near, far, a.emitResult("setp.lt.f32", a.emitResult("abs.f32", x[0]), f(1)))
 }
 
-// log32 is logOfNormal32 for all numbers. It scales subnormal numbers first.
+// log32 returns the natural logarithm of any number, by [asm.logOfNormal32]. It scales
+// subnormal numbers first.
 func log32(a *asm, t Type, x ...string) string {
 	tiny := a.emitResult("setp.lt.f32", x[0], f(0x1p-126))
 	y := a.logOfNormal32(a.emitResult("selp.f32", a.emitResult("mul.rn.f32", x[0], f(0x1p24)), x[0], tiny))
@@ -125,9 +127,9 @@ func log32(a *asm, t Type, x ...string) string {
 	return a.emitResult("selp.f32", f(math.NaN()), y, a.emitResult("setp.lt.f32", x[0], f(0)))
 }
 
-// logOfNormal32 separates the exponent. For the remaining factor, between √½ and √2, it uses a
-// polynomial of its difference from 1. Small multiples of the first part of ln 2 are exact. x must
-// be positive and normal.
+// logOfNormal32 returns the natural logarithm of x, which must be positive and normal. It
+// separates the exponent. For the remaining factor, between √½ and √2, it uses a polynomial of
+// its difference from 1. Small multiples of the first part of ln 2 are exact.
 func (a *asm) logOfNormal32(x string) string {
 	const high, low = 0x1.63p-1, math.Ln2 - 0x1.63p-1
 	rest := a.emitResult("sub.u32", x, fmt.Sprint(math.Float32bits(math.Sqrt2/2)))
@@ -146,7 +148,7 @@ func (a *asm) logOfNormal32(x string) string {
 	return a.emitResult("fma.rn.f32", k, f(high), y)
 }
 
-// log1pOf32 computes log(1+x) and corrects the rounding error of the sum.
+// log1pOf32 returns log(1+x). It corrects the rounding error of the sum.
 func log1pOf32(a *asm, t Type, x ...string) string {
 	u := a.emitResult("add.rn.f32", x[0], f(1))
 	lost := a.emitResult("sub.rn.f32", a.emitResult("sub.rn.f32", u, f(1)), x[0])
@@ -156,8 +158,8 @@ func log1pOf32(a *asm, t Type, x ...string) string {
 	return a.emitResult("selp.f32", x[0], y, a.emitResult("setp.eq.f32", x[0], f(0))) // including -0
 }
 
-// sine32 returns the function sin(x + more·π/2) in float32 for |x| ≤ 10⁵. It subtracts a multiple
-// of π/2 in three parts. Larger arguments are computed in float64.
+// sine32 returns the operation sin(x + more·π/2), in float32 for |x| ≤ 10⁵. It subtracts a
+// multiple of π/2 in three parts. Larger arguments are computed in float64.
 func sine32(more int) opFunc {
 	return func(a *asm, t Type, x ...string) string {
 		const far = 1e5

@@ -116,7 +116,8 @@ func multiplyAdd(class Type) string {
 	return op("fma", class)
 }
 
-// fetch copies an element of a matrix to shared memory, or 0 if it is outside of the matrix.
+// fetch copies element (i, j) of the matrix m, rows×columns of type t, to the address to in
+// shared memory, converted to its class. It stores 0 if the element is outside of the matrix.
 func (a *asm) fetch(t Type, m matrix, i, rows, j, columns, to string) {
 	class := t.computeType()
 	v := a.emitResult("mov."+string(class), formatConst(class, 0))

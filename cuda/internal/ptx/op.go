@@ -53,7 +53,8 @@ func Map(name string, out Type, in ...Operand) (Kernel, bool) {
 	return e.kernel(), true
 }
 
-// convert converts an element from one type to the class of another.
+// convert converts v, an element of type from in its class, to the class of type to, as Copy
+// does: to Bool, 1 if v is not 0 and otherwise 0.
 func (a *asm) convert(to, from Type, v string) string {
 	switch {
 	case to == Bool && from != Bool:
@@ -70,7 +71,8 @@ func (a *asm) convert(to, from Type, v string) string {
 
 func (a *asm) boolToInt(p string) string { return a.emitResult("selp.s64", "1", "0", p) }
 
-// where selects bits in the narrowest register that holds them.
+// where returns x[1] if x[0] is not 0, and otherwise x[2]. It selects bits in the narrowest
+// register that holds them.
 func where(a *asm, t Type, x ...string) string {
 	return a.emitResult("selp."+selpType(t), x[1], x[2], a.emitResult("setp.ne.s64", x[0], "0"))
 }
@@ -90,14 +92,16 @@ func comparison(name string) opFunc {
 	}
 }
 
-// rounding returns a conversion to an integral value of the same class.
+// rounding returns the operation that rounds to an integral value of the same class. name is
+// the rounding modifier of cvt, such as rni.
 func rounding(name string) opFunc {
 	return func(a *asm, t Type, x ...string) string {
 		return a.emitResult("cvt."+name+"."+string(t)+"."+string(t), x[0])
 	}
 }
 
-// nanExtreme returns a maximum or minimum that propagates NaN.
+// nanExtreme returns the operation with the given name, max or min, but with a result of NaN if
+// an operand is NaN.
 func nanExtreme(name string) opFunc {
 	return func(a *asm, t Type, x ...string) string {
 		nan := a.emitResult("setp.nan."+string(t), x...)
@@ -111,7 +115,7 @@ func constant(v float64) opFunc {
 
 func identity(a *asm, t Type, x ...string) string { return x[0] }
 
-// sign returns 0 for NaN.
+// sign returns 1, -1 or 0 as x is positive, negative or zero. It returns 0 for NaN.
 func sign(a *asm, t Type, x ...string) string {
 	above := a.emitResult("selp."+string(t), formatConst(t, 1), formatConst(t, 0),
 		a.emitResult("setp.gt."+string(t), x[0], formatConst(t, 0)))
@@ -119,7 +123,7 @@ func sign(a *asm, t Type, x ...string) string {
 		a.emitResult("setp.lt."+string(t), x[0], formatConst(t, 0)))
 }
 
-// bindZero binds the second operand of an operation to 0.
+// bindZero returns the operation f of one operand and 0.
 func bindZero(f opFunc) opFunc {
 	return func(a *asm, t Type, x ...string) string {
 		return f(a, t, x[0], a.emitResult("mov."+string(t), formatConst(t, 0)))
@@ -175,8 +179,8 @@ var onBools = map[string]opFunc{
 	"IsNaN": constant(0), "IsInf": constant(0), "IsFinite": constant(1),
 }
 
-// integerPower wraps around on overflow, as multiplication does. A negative exponent yields 1, -1
-// or 0.
+// integerPower returns x[0] to the power of x[1]. It wraps around on overflow, as
+// multiplication does. A negative exponent yields 1, -1 or 0.
 func integerPower(a *asm, t Type, x ...string) string {
 	result, base, exponent := a.emitResult("mov.s64", "1"), a.emitResult("mov.s64", x[0]), a.emitResult("mov.s64", x[1])
 	odd := func(v string) string { return a.emitResult("setp.ne.s64", a.emitResult("and.b64", v, "1"), "0") }
@@ -194,8 +198,8 @@ func integerPower(a *asm, t Type, x ...string) string {
 	return result
 }
 
-// needsDecrement reports whether a truncated quotient must be decremented to round down: the
-// remainder is not 0, and its sign differs from the divisor's.
+// needsDecrement returns a predicate that is true if a truncated quotient must be decremented
+// to round down: the remainder is not 0, and its sign differs from the divisor's.
 func (a *asm) needsDecrement(t Type, rest, divisor string) string {
 	zero := formatConst(t, 0)
 	other := a.emitResult("xor.pred", a.emitResult("setp.lt."+string(t), rest, zero),
@@ -214,7 +218,7 @@ func integerFloorDivide(a *asm, t Type, x ...string) string {
 		a.needsDecrement(t, a.emitResult("rem.s64", x...), x[1]))
 }
 
-// selpType returns the type for a selp instruction: bytes are kept in 4-byte registers.
+// selpType returns the type for a selp or mov instruction: bytes are kept in 4-byte registers.
 func selpType(t Type) string {
 	if t == Bits8 {
 		return string(Bits32)

@@ -7,7 +7,8 @@ import (
 )
 
 // A reducer reduces many elements to one. Its state consists of values in classes of at most 8
-// bytes.
+// bytes. take emits the update of the state by an element and its index, merge the update of
+// the state by another state, both in place.
 type reducer struct {
 	class Type // class of the values passed to take
 	state []Type
@@ -70,7 +71,8 @@ func extremeOf(in Type, name string) opFunc {
 	return singleInstruction(name)
 }
 
-// foldReducer returns a reducer that combines values with a binary operation.
+// foldReducer returns a reducer that combines values with the binary operation f. first is its
+// neutral element.
 func foldReducer(class Type, first float64, f opFunc) reducer {
 	return reducer{
 		class: class, state: []Type{class}, first: []float64{first},
@@ -80,8 +82,9 @@ func foldReducer(class Type, first float64, f opFunc) reducer {
 	}
 }
 
-// indexReducer returns a reducer that finds a value and its index. NaN precedes all numbers. Of
-// equal values the first wins.
+// indexReducer returns a reducer that finds a value and its index. before is the comparison by
+// which a value precedes another, such as gt, and first must precede no number. NaN precedes
+// all numbers. Of equal values the first wins.
 func indexReducer(class Type, first float64, before string) reducer {
 	better := func(a *asm, s []string, x, place string) {
 		t := string(class)
@@ -129,8 +132,8 @@ var variance = reducer{
 	},
 }
 
-// limitConst formats a constant of a class. For integers, an infinity becomes the largest or
-// smallest integer.
+// limitConst formats a constant of a class, like [formatConst]. For integers, an infinity
+// becomes the largest or smallest integer.
 func limitConst(class Type, v float64) string {
 	switch {
 	case class.isFloat() || !math.IsInf(v, 0):
@@ -181,8 +184,9 @@ func (r reducer) entry(name string, out, in Type) *asm {
 	return a
 }
 
-// accumulateLine takes the elements from first to end at intervals of width. stride is the distance
-// of elements in bytes. Eight loads are in flight at a time.
+// accumulateLine takes the elements from first to before end at intervals of width. from is the
+// address of element 0, and stride the distance of elements in bytes. Eight loads are in flight
+// at a time.
 func (r reducer) accumulateLine(a *asm, state []string, in Type, from, first, end, width, stride string) {
 	step := a.emitResult("mul.lo.u64", a.emitResult("cvt.u64.u32", width), stride)
 	at := a.emitResult("mad.lo.u64", a.emitResult("cvt.u64.u32", first), stride, from)
@@ -201,9 +205,10 @@ func (r reducer) accumulateLine(a *asm, state []string, in Type, from, first, en
 // few is the maximum number of threads that merge in the first step of together.
 const few = 16
 
-// mergeThreads merges the states of the threads along a row of the block: first, few threads merge
-// the states of the others; then thread 0 merges theirs. If all is set, every thread does the
-// second step, so that all threads of a row get the result.
+// mergeThreads merges the states of the threads along a row of the block: first, few threads
+// merge the states of the others; then thread 0 merges theirs. If all is set, every thread does
+// the second step, so that all threads of a row get the result. Otherwise only thread 0 gets
+// it. All threads of the block must run the code, because it has barriers.
 func (r reducer) mergeThreads(a *asm, state []string, along, across, width, height string, all bool) {
 	for i := range state {
 		if room := fmt.Sprintf("\t.shared .align 8 .b8 s%d[%d];\n", i,

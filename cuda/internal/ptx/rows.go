@@ -16,7 +16,8 @@ type rowwise struct {
 	as    Type                   // class of the results; "" means the class of the elements
 }
 
-// A rowSum reduces a row to a state. Later sums and the results may use the state.
+// A rowSum reduces a row to a state. Later sums and the results may use the state, in
+// rowAsm.known. taken must return a function that emits the value of element i.
 type rowSum struct {
 	reducer
 	taken func(r *rowAsm) func(i string) string
@@ -24,7 +25,8 @@ type rowSum struct {
 	few bool
 }
 
-// A rowAsm generates a kernel of rows.
+// A rowAsm generates a kernel of rows of elements of type t. n is the number of elements of a
+// row.
 type rowAsm struct {
 	*asm
 	t                  Type
@@ -72,7 +74,7 @@ var rows = map[string]func(class Type) rowwise{
 	"NormGradient":       func(Type) rowwise { return normGradient },
 }
 
-// exponential is exp in a class.
+// exponential returns eˣ in a class, Float32 or Float64.
 func (a *asm) exponential(class Type, x string) string {
 	if class == Float32 {
 		return exp32(a, class, x)
@@ -105,7 +107,8 @@ func softmaxSums(class Type) []rowSum {
 		}}, powers}
 }
 
-// fromTop returns e^(x-maximum) for element i.
+// fromTop returns e^(x-maximum) for element i of the first operand's current row. The maximum
+// must be the first state in r.known.
 func (r *rowAsm) fromTop(class Type, i string) string {
 	return r.exponential(class, r.emitResult(op("sub", class), r.loadElementInClass(0, i), r.known[0]))
 }
@@ -178,7 +181,7 @@ var moments = []rowSum{
 	}),
 }
 
-// mean divides a sum by the number of elements.
+// mean returns a sum divided by the number of elements of a row, in float64.
 func (r *rowAsm) mean(sum string) string {
 	return r.emitResult("div.rn.f64", sum, r.emitResult("cvt.rn.f64.u32", r.n))
 }
@@ -191,7 +194,8 @@ func (r *rowAsm) subtractMean() func(i string) string {
 	return func(i string) string { return r.emitResult("sub.rn.f64", r.loadElement(0, i), mean) }
 }
 
-// scale returns 1 / √(variance + factor).
+// scale returns 1 / √(variance + factor). The sum of squared deviations must be the second
+// state in r.known.
 func (r *rowAsm) scale() string {
 	return r.emitResult("rcp.rn.f64",
 		r.emitResult("sqrt.rn.f64", r.emitResult("add.rn.f64", r.mean(r.known[1]), r.factor)))
@@ -241,7 +245,8 @@ func (r *rowAsm) loadValue(address string) string {
 	return r.cast(Float64, r.t.computeType(), r.load(r.t, address))
 }
 
-// loadElement loads element i of an operand's current row as float64, and own in its class.
+// loadElement loads element i of an operand's current row as float64, and loadElementInClass in
+// its class.
 func (r *rowAsm) loadElement(operand int, i string) string {
 	return r.loadValue(r.elementAddress(r.rows[operand], i, r.t.Size()))
 }
@@ -299,7 +304,7 @@ func (w rowwise) entry(t Type, operands int) *asm {
 	return r.asm
 }
 
-// addPairwise adds float32 numbers pairwise.
+// addPairwise returns the sum of float32 numbers, which it adds pairwise. x must not be empty.
 func (r *rowAsm) addPairwise(x []string) string {
 	if len(x) == 1 {
 		return x[0]
@@ -307,7 +312,8 @@ func (r *rowAsm) addPairwise(x []string) string {
 	return r.emitResult("add.rn.f32", r.addPairwise(x[:len(x)/2]), r.addPairwise(x[len(x)/2:]))
 }
 
-// sum reduces a row with all of its threads. Afterwards all of them have the state.
+// sum emits the reduction of a row with all of its threads, and appends the state to r.known.
+// All of the threads then have it. mine is a predicate that is false for threads without a row.
 func (r *rowAsm) sum(s rowSum, mine, along, across, width, height string) {
 	var state []string
 	for i, t := range s.state {

@@ -84,7 +84,8 @@ func (a *asm) applyChance(place string, word func(int) string) string {
 	return a.emitResult("setp.lt.u64", a.emitResult("shr.u64", u, "11"), word(1))
 }
 
-// wordPair returns the random words u and v of an element.
+// wordPair returns the random words u and v of the element with the row-major index place, as
+// device.Sequence defines them.
 func (a *asm) wordPair(place, key string) (u, v string) {
 	x := a.philox(place, key)
 	join := func(lo, hi string) string {
@@ -94,8 +95,8 @@ func (a *asm) wordPair(place, key string) (u, v string) {
 	return join(x[0], x[1]), join(x[2], x[3])
 }
 
-// philox computes Philox 4×32-10 (Salmon et al., 2011) of a counter. The upper half of the counter
-// is 0.
+// philox returns the four words (u32) of Philox 4×32-10 (Salmon et al., 2011) for a counter and
+// a key (u64). The upper half of the counter is 0.
 func (a *asm) philox(counter, key string) [4]string {
 	low := func(x string) string { return a.emitResult("cvt.u32.u64", x) }
 	high := func(x string) string { return low(a.emitResult("shr.u64", x, "32")) }

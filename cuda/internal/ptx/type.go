@@ -52,7 +52,8 @@ func (t Type) computeType() Type {
 	return Int64
 }
 
-// storageType returns the type of the instructions that load and store an element.
+// storageType returns the type in the names of the instructions that load and store an element
+// of type t.
 func (t Type) storageType() Type {
 	switch t {
 	case Bool:
@@ -63,7 +64,7 @@ func (t Type) storageType() Type {
 	return t
 }
 
-// toClass converts a loaded value to its class.
+// toClass converts a loaded value of type t to its class; see [Type.computeType].
 func (a *asm) toClass(t Type, v string) string {
 	switch t {
 	case Bool, Uint8:
@@ -80,7 +81,7 @@ func (a *asm) toClass(t Type, v string) string {
 	return v
 }
 
-// toStored converts a computed value to the stored type.
+// toStored converts a value in the class of t to the register of an instruction that stores t.
 func (a *asm) toStored(t Type, v string) string {
 	switch t {
 	case Int16:
@@ -98,7 +99,8 @@ func (a *asm) toStored(t Type, v string) string {
 	return v
 }
 
-// cast converts a value between classes, as the host does: a float is truncated to an integer.
+// cast converts a value between the classes Float32, Float64 and Int64, as the host does: a
+// float is truncated to an integer.
 func (a *asm) cast(to, from Type, v string) string {
 	switch {
 	case to == from:

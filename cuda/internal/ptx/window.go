@@ -41,7 +41,8 @@ func windowKernel(name string, t Type, write func(w *windowAsm, t Type)) Kernel 
 	}}
 }
 
-// A windowAsm generates a kernel of windows.
+// A windowAsm generates a kernel of windows. i is the index of the thread's element of the
+// output, and pairs are the pairs of numbers among the arguments.
 type windowAsm struct {
 	*asm
 	out, in, whereTo, i string
@@ -55,13 +56,15 @@ func (w *windowAsm) size() [2]string    { return w.pairs[2] }
 func (w *windowAsm) step() [2]string    { return w.pairs[3] }
 func (w *windowAsm) padding() [2]string { return w.pairs[4] }
 
-// split returns the quotient and the remainder of n/by. by must have a reciprocal.
+// split returns the quotient and the remainder of n/by. by must be one of the numbers with a
+// reciprocal among the arguments.
 func (w *windowAsm) split(n, by string) (quotient, rest string) {
 	quotient = w.emitQuotient(n, w.reciprocals[by])
 	return quotient, w.emitResult("sub.u32", n, w.emitResult("mul.lo.u32", quotient, by))
 }
 
-// splitIndex splits an index into the number of a plane of the given size and a position in it.
+// splitIndex splits the index n of an element into the number of its plane and the position in
+// it. size is the height and width of a plane.
 func (w *windowAsm) splitIndex(n string, size [2]string) (which, y, x string) {
 	n, x = w.split(n, size[1])
 	which, y = w.split(n, size[0])
@@ -73,8 +76,9 @@ func (w *windowAsm) index(which, y, x string, size [2]string) string {
 	return w.emitResult("mad.lo.u32", w.emitResult("mad.lo.u32", which, size[0], y), size[1], x)
 }
 
-// imagePosition returns the position in the image of a window's element, and a predicate that is
-// true if it is within the image. A negative coordinate wraps around to a large number.
+// imagePosition returns the position in the image of element tap of the window at position
+// place, and a predicate that is true if it is within the image. A negative coordinate wraps
+// around to a large number.
 func (w *windowAsm) imagePosition(place, tap [2]string) (at [2]string, within string) {
 	var in [2]string
 	for i := range at {
@@ -96,7 +100,7 @@ func unfold(w *windowAsm, t Type) {
 	w.store(t, w.elementAddress(w.out, w.i, t.Size()), v)
 }
 
-// eachTap runs body for each element of a window.
+// eachTap emits a loop that runs body for each element of a window.
 func (w *windowAsm) eachTap(body func(ky, kx string)) {
 	w.emitLoop("0", w.size()[0], "1", func(ky string) {
 		w.emitLoop("0", w.size()[1], "1", func(kx string) { body(ky, kx) })

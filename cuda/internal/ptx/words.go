@@ -41,7 +41,8 @@ var ofWords = map[string]func(a *asm, w [4]string, word func(int) string) [4]str
 
 func (a *asm) asFloat32(v string) string { return a.emitResult("cvt.rn.f32.f64", v) }
 
-// applyChances returns v with the probability of the [Chance], and otherwise 0, for each word.
+// applyChances returns, for each of the random words w, v with the probability of the [Chance],
+// and otherwise 0. word returns an extra word of the kernel.
 func (a *asm) applyChances(w [4]string, word func(int) string, v string) (y [4]string) {
 	below := word(1)
 	for i := range w {
@@ -58,8 +59,8 @@ func (a *asm) cosSinOfTurn32(w string) (co, s string) {
 	return a.ofQuarters32(a.emitResult("mul.rn.f32", rest, f(2*math.Pi/(1<<32))), quarter)
 }
 
-// drawFunctions returns the functions of an each for one element, and for four elements that share
-// a counter.
+// drawFunctions returns the functions body and neighbours of an each, for one element and for
+// four elements that share a counter. draw computes the four elements.
 func drawFunctions(kind string, draw func(a *asm, w [4]string, word func(int) string) [4]string) (
 	body func(a *asm, x []string, place string, extra int) []string,
 	neighbours func(a *asm, x [][]string, place string, extra int) [][]string) {
