@@ -13,7 +13,8 @@ var (
 	vectorCount    = 32
 )
 
-// graph is the interference of values: two that are live at the same time need two registers.
+// graph is the interference of the values of a function: two that are live at the same time
+// need two registers. [Code.interference] makes it.
 type graph struct {
 	code   *Code
 	flow   *flow
@@ -61,7 +62,8 @@ func (g *graph) connect(a, b Value) {
 	}
 }
 
-// coalesce merges the operands of copies that do not interfere.
+// coalesce merges the operands of copies that do not interfere, so that they get the same
+// register. It records them in g.merged.
 func (g *graph) coalesce() {
 	order := make([]int, 0)
 	for i, o := range g.code.ops {
@@ -87,7 +89,8 @@ func (g *graph) coalesce() {
 	}
 }
 
-// color assigns registers. spilled is the values that did not get any.
+// color assigns registers to the values that are not merged into others. numbers are the
+// indices of their registers, and spilled is the values that did not get any.
 func (g *graph) color() (numbers map[Value]int, spilled []Value) {
 	degree := map[Value]int{}
 	var left []Value
@@ -149,8 +152,10 @@ func (g *graph) limit(v Value) int {
 	return len(generalNumbers)
 }
 
-// allocate assigns registers to all values. spill permits values on the stack; otherwise ok is
-// false if the registers do not suffice. frame is the size of the stack frame.
+// allocate assigns registers to all values. number returns the register of a value. spill
+// permits vector values on the stack; otherwise ok is false if the registers do not suffice.
+// frame is the size of the stack frame in bytes. It panics if the general registers do not
+// suffice although spill is true.
 func (c *Code) allocate(spill bool) (number func(Value) int, frame int, ok bool) {
 	for range 30 {
 		g := c.interference()
@@ -179,7 +184,8 @@ func (c *Code) allocate(spill bool) (number func(Value) int, frame int, ok bool)
 	return nil, 0, false
 }
 
-// store keeps a value on the stack, frame bytes below its top.
+// store keeps the value v, and those merged with it, on the stack, frame bytes below its top:
+// it adds a load before each use and a store behind each definition.
 func (c *Code) store(v Value, merged groups, frame int) {
 	slot := fmt.Sprintf("spill%d-%d(SP)", frame/16, frame)
 	var ops []*operation

@@ -7,15 +7,15 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// RoundToBrain writes a pair of registers of float32 numbers to memory as BFloat16, with the
-// instruction of the extension BF16.
+// RoundToBrain emits the store of a pair of registers of float32 numbers to memory as BFloat16,
+// with the instruction of the extension BF16.
 func (c *Code) RoundToBrain(from reg.Register, to operand.Mem) {
 	base, disp := c.address(to)
 	c.Store(c.narrowed(bfcvtn, 2, c.Low(from), c.High(from)), base, disp, 16)
 }
 
-// dotLane adds the products of pairs of BFloat16 numbers of a and one pair of b to d. It is bfdot
-// by element, of the extension BF16.
+// dotLane emits the addition to d of the products of pairs of BFloat16 numbers of a and the
+// pair of b with the number lane. It is bfdot by element, of the extension BF16.
 func (c *Code) dotLane(lane int, d, a, b Value) {
 	word := uint32(0x4f40f000) | uint32(lane&1)<<21 | uint32(lane>>1)<<11
 	text := fmt.Sprintf("bfdot v@0.4s, v@1.8h, v@2.2h[%d]", lane)
@@ -28,10 +28,11 @@ const (
 	BrainColumns = 8
 )
 
-// BrainBlock writes the loop that computes eight rows and columns of a product. rows holds the
-// addresses of the rows of a, and pairs the address of the columns in a panel with a row stride of
-// stride bytes; the loop advances them. groups must be the number of groups of four pairs, and the
-// loop counts it down to 0. The sums are written to c, with a row stride of ldc bytes.
+// BrainBlock emits the loop that computes eight rows and columns of a product. rows holds the
+// addresses of the rows of a, and pairs the address of the columns in a panel with a row stride
+// of stride bytes; the loop advances them. groups must be the number of groups of four pairs,
+// and the loop counts it down to 0. The sums are written to the address to, with a row stride
+// of ldc bytes.
 func (c *Code) BrainBlock(rows []reg.Register, pairs, groups, to, ldc reg.Register, stride int) {
 	var sums [BrainRows][2]Value
 	for i := range sums {
@@ -65,7 +66,8 @@ func (c *Code) BrainBlock(rows []reg.Register, pairs, groups, to, ldc reg.Regist
 	}
 }
 
-// PairRows writes sixteen elements of two bytes of two rows alternately.
+// PairRows emits the store of sixteen elements of two bytes at upper and at lower alternately,
+// beginning with upper, at to. The arguments are registers with addresses.
 func (c *Code) PairRows(upper, lower, to reg.Register) {
 	a, b := c.LoadPair(c.Register(upper), 0)
 	d, e := c.LoadPair(c.Register(lower), 0)

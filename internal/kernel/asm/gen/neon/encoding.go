@@ -101,7 +101,8 @@ func (k kind) isBitwise() bool {
 	return strings.Contains(" and bic orr orn eor bsl not tbl ", " "+k.name+" ")
 }
 
-// sized returns the encoding of k for lanes of the given size, and the name of registers.
+// sized returns the encoding of k for lanes of the given size in bytes, and the suffix of the
+// names of its registers, such as 4s.
 func (k kind) sized(size int) (uint32, string) {
 	switch {
 	case k.isBitwise():
@@ -112,7 +113,9 @@ func (k kind) sized(size int) (uint32, string) {
 	return k.word | sizeBits(size), whole[size]
 }
 
-// encode adds an instruction that is written as a word. shifts are the positions of the registers.
+// encode adds an instruction that is written as a word, without its registers, and returns it.
+// text is its comment, with @i for the register args[i], and shifts are the positions of the
+// registers in the word. It is taken to write args[0] and to read the others.
 func (c *Code) encode(word uint32, text string, shifts []uint, args ...Value) *operation {
 	o := c.set(text, args...)
 	o.word, o.shifts = word, shifts
@@ -124,7 +127,7 @@ var (
 	twoShifts   = []uint{0, 5}
 )
 
-// Three returns k(a, b) in a new register.
+// three emits k(a, b) in a new register for lanes of size bytes, and returns it.
 func (c *Code) three(k kind, size int, a, b Value) Value {
 	d := c.Vector()
 	word, lanes := k.sized(size)
@@ -136,14 +139,14 @@ func (c *Code) three(k kind, size int, a, b Value) Value {
 	return d
 }
 
-// into computes k(d, a, b) in d, for instructions that read d.
+// into emits k(d, a, b) in d, for instructions that read d, and lanes of size bytes.
 func (c *Code) into(k kind, size int, d, a, b Value) {
 	word, lanes := k.sized(size)
 	o := c.encode(word, fmt.Sprintf("%s v@0.%s, v@1.%[2]s, v@2.%[2]s", k.name, lanes), threeShifts, d, a, b)
 	o.uses |= 1
 }
 
-// two returns k(a) in a new register.
+// two emits k(a) in a new register for lanes of size bytes, and returns it.
 func (c *Code) two(k kind, size int, a Value) Value {
 	d := c.Vector()
 	word, lanes := k.sized(size)
@@ -151,43 +154,44 @@ func (c *Code) two(k kind, size int, a Value) Value {
 	return d
 }
 
-// copied returns a new register with the contents of v.
+// copied emits a new register with the contents of v, and returns it.
 func (c *Code) copied(v Value) Value {
 	d := c.Vector()
 	c.Move(d, v)
 	return d
 }
 
-// chosen returns a where mask is set and b elsewhere.
+// chosen emits a new register with the bits of a where mask is set and those of b elsewhere,
+// and returns it.
 func (c *Code) chosen(mask, a, b Value) Value {
 	d := c.copied(mask)
 	c.into(bsl, 1, d, a, b)
 	return d
 }
 
-// fused returns sum + a·b, or sum - a·b if k is fmls.
+// fused emits sum + a·b, or sum - a·b if k is fmls, in a new register, and returns it.
 func (c *Code) fused(k kind, size int, sum, a, b Value) Value {
 	d := c.copied(sum)
 	c.into(k, size, d, a, b)
 	return d
 }
 
-// zero returns a new register of zeros.
+// zero emits a new register of zeros, and returns it.
 func (c *Code) zero() Value {
 	d := c.Vector()
 	c.encode(0x6f00e400, "movi v@0.2d, #0", twoShifts[:1], d)
 	return d
 }
 
-// ones returns a register with all bits set.
+// ones emits a new register with all bits set, and returns it.
 func (c *Code) ones() Value {
 	d := c.Vector()
 	c.encode(0x4f07e7e0, "movi v@0.16b, #255", twoShifts[:1], d)
 	return d
 }
 
-// shifted shifts lanes of the given size by n bits: left (shl), right (ushr), or right with the
-// sign (sshr).
+// shifted emits the shift of lanes of size bytes by n bits, and returns the result, which is a
+// itself if n is 0. name is shl for left, ushr for right, or sshr for right with the sign.
 func (c *Code) shifted(name string, size, n int, a Value) Value {
 	if n == 0 {
 		return a
@@ -202,8 +206,8 @@ func (c *Code) shifted(name string, size, n int, a Value) Value {
 	return d
 }
 
-// widened converts the lower or the upper half of the lanes, of the given size, to twice the size:
-// k is ushll, sshll or fcvtl.
+// widened emits the conversion of the lower or the upper half of the lanes, of size bytes, to
+// twice the size, and returns the new register. k must be ushll, sshll or fcvtl.
 func (c *Code) widened(k kind, size int, upper bool, a Value) Value {
 	d := c.Vector()
 	word, suffix, from := k.word, "", halves[size]
@@ -220,8 +224,9 @@ func (c *Code) widened(k kind, size int, upper bool, a Value) Value {
 	return d
 }
 
-// narrowed converts the lanes of two registers to half the size, to lanes of the given size. b may
-// be none.
+// narrowed emits the conversion of the lanes of two registers to half their size, to lanes of
+// size bytes, and returns the new register. b may be none; the upper half of the result is then
+// zero.
 func (c *Code) narrowed(k kind, size int, a, b Value) Value {
 	d := c.Vector()
 	word := k.word
@@ -241,17 +246,19 @@ func (c *Code) narrowed(k kind, size int, a, b Value) Value {
 	return d
 }
 
-// rotated returns the upper bytes of a from n on, followed by the first n bytes of b.
+// rotated emits a new register with the upper bytes of a from n on, followed by the first n
+// bytes of b, and returns it.
 func (c *Code) rotated(a, b Value, n int) Value {
 	d := c.Vector()
 	c.encode(0x6e000000|uint32(n)<<11, fmt.Sprintf("ext v@0.16b, v@1.16b, v@2.16b, #%d", n), threeShifts, d, a, b)
 	return d
 }
 
-// laneField is the field of an instruction that selects a lane.
+// laneField returns the field of an instruction that selects a lane of size bytes.
 func laneField(size, lane int) uint32 { return uint32(2*lane+1) * uint32(size) }
 
-// spreadLane returns a register with one lane of a in all lanes.
+// spreadLane emits a new register with one lane of a, of size bytes, in all lanes, and returns
+// it.
 func (c *Code) spreadLane(size, lane int, a Value) Value {
 	d := c.Vector()
 	c.encode(0x4e000400|laneField(size, lane)<<16,
@@ -259,14 +266,15 @@ func (c *Code) spreadLane(size, lane int, a Value) Value {
 	return d
 }
 
-// putLane copies lane from of a to lane to of d.
+// putLane emits the copy of lane from of a to lane to of d, both of size bytes.
 func (c *Code) putLane(size int, d Value, to int, a Value, from int) {
 	letter := whole[size][len(whole[size])-1:]
 	c.encode(0x6e000400|laneField(size, to)<<16|uint32(from*size)<<11,
 		fmt.Sprintf("mov v@0.%s[%d], v@1.%[1]s[%d]", letter, to, from), twoShifts, d, a).uses |= 1
 }
 
-// fusedLane adds a times a lane of b to d. It is fmla by element.
+// fusedLane emits the addition to d of a times a lane of b, of size bytes, 4 or 8. It is fmla
+// by element.
 func (c *Code) fusedLane(size, lane int, d, a, b Value) {
 	word, letter := uint32(0x4f801000)|uint32(lane&1)<<21|uint32(lane>>1)<<11, "s"
 	if size == 8 {
@@ -276,7 +284,8 @@ func (c *Code) fusedLane(size, lane int, d, a, b Value) {
 		b).uses |= 1
 }
 
-// timesLane returns a times a lane of b.
+// timesLane emits a times a lane of b, of size bytes, 4 or 8, in a new register, and returns
+// it.
 func (c *Code) timesLane(size, lane int, a, b Value) Value {
 	d := c.Vector()
 	word, letter := uint32(0x4f809000)|uint32(lane&1)<<21|uint32(lane>>1)<<11, "s"
@@ -287,7 +296,8 @@ func (c *Code) timesLane(size, lane int, a, b Value) Value {
 	return d
 }
 
-// loadLane loads one lane of v from an address, storeLane stores one.
+// loadLane emits the load of one lane of v, of size bytes, from an address, and storeLane emits
+// the store of one. The address is base plus disp bytes.
 func (c *Code) loadLane(size int, v Value, lane int, base Value, disp int) {
 	letter := strings.ToUpper(whole[size][len(whole[size])-1:])
 	at := c.offset(base, disp)

@@ -2,7 +2,7 @@ package neon
 
 import "math/bits"
 
-// set is a set of values.
+// set is a set of values. newSet makes a set for the values from 0 to n-1.
 type set []uint64
 
 func newSet(n int) set            { return make(set, (n+63)/64) }
@@ -26,7 +26,9 @@ func (s set) addAll(t set) (more bool) {
 	return more
 }
 
-// flow is the control flow of a function, operation by operation.
+// flow is the control flow of a function, operation by operation: next and previous hold the
+// indices of the operations that may follow and precede each. [Code.flow] makes it without
+// live, which [Code.findLive] computes.
 type flow struct {
 	next, previous [][]int
 	depth          []int // number of loops around each operation
@@ -64,7 +66,7 @@ func (c *Code) flow() *flow {
 	return f
 }
 
-// findLive computes the live values.
+// findLive computes f.live, the values that are live after each operation.
 func (c *Code) findLive(f *flow) {
 	f.live = make([]set, len(c.ops))
 	for i := range f.live {
@@ -85,7 +87,8 @@ func (c *Code) findLive(f *flow) {
 	}
 }
 
-// stepBack turns the values that are live after o into those that are live before.
+// stepBack turns live, the values that are live after o, into those that are live before, in
+// place.
 func (o *operation) stepBack(live set) {
 	for i, v := range o.args {
 		if o.writes(i) && !o.reads(i) {
@@ -99,8 +102,8 @@ func (o *operation) stepBack(live set) {
 	}
 }
 
-// prune removes the operations without an effect, until there are none. It reports whether there
-// were any.
+// prune removes the operations without an effect that write only values that are not live,
+// until there are none.
 func (c *Code) prune() {
 	for {
 		f := c.flow()
@@ -191,7 +194,9 @@ func (c *Code) separate() {
 	}
 }
 
-// reaching returns the definitions of v that reach operation at.
+// reaching returns the numbers of the definitions of v that reach operation at. number maps the
+// operations that define v to these numbers. If no definition reaches it, reaching returns 0,
+// the first one.
 func (c *Code) reaching(f *flow, v Value, at int, number map[int]int) (all []int) {
 	seen, queue := map[int]bool{}, append([]int{}, f.previous[at]...)
 	for len(queue) > 0 {
@@ -213,7 +218,8 @@ func (c *Code) reaching(f *flow, v Value, at int, number map[int]int) (all []int
 	return all
 }
 
-// groups are disjoint sets of numbers.
+// groups are disjoint sets of the numbers from 0 to its length less 1. At first each number is
+// a set of its own. root returns the number that stands for a set, and join joins two sets.
 type groups []int
 
 func newGroups(n int) groups {

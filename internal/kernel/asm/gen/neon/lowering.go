@@ -14,7 +14,7 @@ import (
 
 type regID = reg.ID
 
-// place is the address base + index·scale.
+// place is the address base + index·scale, of registers of avo.
 type place struct {
 	base, index regID
 	scale       uint8
@@ -25,14 +25,14 @@ const rawMark = "raw "
 
 var raws []func(c *Code)
 
-// Raw adds arm64 instructions to the function that avo builds. avo does not see them: it must not
-// compile the function.
+// Raw adds the arm64 instructions that emit emits to the function that avo builds. [Translate]
+// calls emit later. avo does not see the instructions: it must not compile the function.
 func Raw(emit func(c *Code)) {
 	build.Comment(rawMark + strconv.Itoa(len(raws)))
 	raws = append(raws, emit)
 }
 
-// lower translates the instructions of f.
+// lower translates the instructions of f. The constants that they load are added to t.
 func lower(f *ir.Function, t *table) (*Code, error) {
 	c := &Code{general: map[regID]Value{}, lows: map[regID]Value{}, highs: map[regID]Value{},
 		places: map[place]Value{}, steady: map[regID]bool{}, table: t, base: none, fixed: t.fixedRegisters(f)}
@@ -58,7 +58,8 @@ func lower(f *ir.Function, t *table) (*Code, error) {
 	return c, nil
 }
 
-// flagsNeeded reports whether the first of the instructions that concern the flags reads them.
+// flagsNeeded reports whether the first of the instructions in nodes that concern the flags
+// reads them.
 func flagsNeeded(nodes []ir.Node) bool {
 	for _, node := range nodes {
 		i, ok := node.(*ir.Instruction)
@@ -75,7 +76,8 @@ func flagsNeeded(nodes []ir.Node) bool {
 	return false
 }
 
-// translate adds the instructions for one of amd64.
+// translate adds the instructions of arm64 for one of amd64. It returns an error if it does not
+// know the instruction.
 func (c *Code) translate(i *ir.Instruction) error {
 	if do := scalars[i.Opcode]; do != nil {
 		do(c, i.Operands)
@@ -89,7 +91,7 @@ func (c *Code) translate(i *ir.Instruction) error {
 	return nil
 }
 
-// Register returns the value of a general register of avo.
+// Register returns the value of a general register of avo, a new one on the first call for r.
 func (c *Code) Register(r reg.Register) Value {
 	v, ok := c.general[r.ID()]
 	if !ok {
@@ -99,7 +101,8 @@ func (c *Code) Register(r reg.Register) Value {
 	return v
 }
 
-// changed returns the value of a general register that is about to change.
+// changed returns the value of a general register that is about to change. It forgets the
+// addresses that were computed from the register.
 func (c *Code) changed(r reg.Register) Value {
 	for p := range c.places {
 		if p.base == r.ID() || p.index == r.ID() {
@@ -109,7 +112,8 @@ func (c *Code) changed(r reg.Register) Value {
 	return c.Register(r)
 }
 
-// Low and High return the halves of a vector register of avo.
+// Low and High return the lower and the upper half of a vector register of avo, new values on
+// the first call for r.
 func (c *Code) Low(r reg.Register) Value  { return c.half(c.lows, r) }
 func (c *Code) High(r reg.Register) Value { return c.half(c.highs, r) }
 
@@ -122,7 +126,8 @@ func (c *Code) half(halves map[regID]Value, r reg.Register) Value {
 	return v
 }
 
-// write copies v to the halves of a vector register, or to memory.
+// write emits the copy of v, one or two values, to the halves of a vector register, or to
+// memory.
 func (c *Code) write(op operand.Op, v ...Value) {
 	r, ok := op.(reg.Register)
 	if !ok {
@@ -144,7 +149,8 @@ func (c *Code) write(op operand.Op, v ...Value) {
 	}
 }
 
-// read returns n halves of a register or of memory.
+// read returns n halves, 1 or 2, of a register or of memory, which it emits the loads of. It
+// panics for another operand.
 func (c *Code) read(op operand.Op, n int) []Value {
 	switch op := op.(type) {
 	case reg.Register:
@@ -173,7 +179,8 @@ func (c *Code) read(op operand.Op, n int) []Value {
 	panic(fmt.Sprintf("neon: operand %T %[1]v: want a register or memory", op))
 }
 
-// count returns the number of 128-bit halves of a register.
+// count returns the number of 128-bit halves of an operand: 1 for an XMM register, and
+// otherwise 2.
 func count(op operand.Op) int {
 	if r, ok := op.(reg.Register); ok && r.Size() == 16 {
 		return 1
@@ -185,10 +192,11 @@ func isStatic(m operand.Mem) bool { return m.Base == reg.StaticBase }
 
 func isParameter(m operand.Mem) bool { return m.Base == reg.FramePointer }
 
-// parameter returns the address of a parameter or a result.
+// parameter returns the address of a parameter or a result in the syntax of Go's assembler.
 func parameter(m operand.Mem) string { return fmt.Sprintf("%s+%d(FP)", m.Symbol.Name, m.Disp) }
 
-// address returns an address as a register and a displacement.
+// address returns an address as a register and a displacement in bytes. It emits the addition
+// of an index. It panics for the address of a constant or a parameter.
 func (c *Code) address(m operand.Mem) (Value, int) {
 	if isStatic(m) || isParameter(m) {
 		panic("neon: address of " + m.Asm() + ": want memory that a register points to")
@@ -207,13 +215,14 @@ func (c *Code) address(m operand.Mem) (Value, int) {
 	return at, m.Disp
 }
 
-// addScaled computes to = base + index·scale.
+// addScaled emits to = base + index·scale. scale must be 1, 2, 4 or 8.
 func (c *Code) addScaled(to, base, index Value, scale int) {
 	shift := map[int]string{1: "", 2: "<<1", 4: "<<2", 8: "<<3"}[scale]
 	c.set("ADD R@2"+shift+", R@1, R@0", to, base, index)
 }
 
-// constantOf returns a register with sixteen bytes of a constant.
+// constantOf emits the load of sixteen bytes of a constant, those at m or, if part is 1, those
+// behind them, into a new register, and returns it.
 func (c *Code) constantOf(m operand.Mem, part int) Value {
 	k := c.table.constant(c.table.bytesOf(m, part))
 	v := c.Vector()
@@ -225,7 +234,8 @@ func (c *Code) constantOf(m operand.Mem, part int) Value {
 	return v
 }
 
-// fixedLanes returns the contents of a register that is written once, from a constant.
+// fixedLanes returns the contents of a register that is written once, from a constant, in two
+// halves. It returns nil for any other operand.
 func (c *Code) fixedLanes(op operand.Op) *[2]*[16]byte {
 	if r, ok := op.(reg.Register); ok {
 		return c.fixed[r.ID()]
@@ -233,7 +243,8 @@ func (c *Code) fixedLanes(op operand.Op) *[2]*[16]byte {
 	return nil
 }
 
-// words returns the 32-bit numbers of a constant register.
+// words returns the eight 32-bit numbers of a constant register, as [Code.fixedLanes] returns
+// it.
 func words(fixed *[2]*[16]byte) (all [8]uint32) {
 	for i := range all {
 		all[i] = binary.LittleEndian.Uint32(fixed[i/4][4*(i%4):])
@@ -241,7 +252,7 @@ func words(fixed *[2]*[16]byte) (all [8]uint32) {
 	return all
 }
 
-// constantValue returns the number of an operand.
+// constantValue returns the number of an immediate operand, and false for any other operand.
 func constantValue(op operand.Op) (int64, bool) {
 	switch n := op.(type) {
 	case operand.U8:
@@ -264,7 +275,8 @@ func constantValue(op operand.Op) (int64, bool) {
 	return 0, false
 }
 
-// immediate returns the number of an operand that must be one.
+// immediate returns the number of an operand that must be an immediate one; otherwise it
+// panics.
 func immediate(op operand.Op) int {
 	n, ok := constantValue(op)
 	if !ok {

@@ -7,8 +7,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// LoadFirst loads the first n numbers of the given size to a pair of registers, and clears the
-// other lanes. n must not exceed the number of lanes of a pair. It only reads these numbers.
+// LoadFirst emits the load of the first n numbers of size bytes, 4 or 8, into a pair of
+// registers, and clears the other lanes. n is a register, and must not exceed the number of
+// lanes of a pair. The code only reads these numbers.
 func (c *Code) LoadFirst(size int, from operand.Mem, n, to reg.Register) {
 	base, disp := c.address(from)
 	low, high := c.loadFirst(size, base, disp, c.Register(n))
@@ -32,7 +33,9 @@ func (c *Code) loadFirst(size int, base Value, disp int, n Value) (low, high Val
 	return low, high
 }
 
-// StoreFirst stores the first n numbers of a pair of registers.
+// StoreFirst emits the store of the first n numbers, of size bytes, of a pair of registers. n
+// is a register, and must not exceed the number of lanes of a pair. The code only writes these
+// numbers.
 func (c *Code) StoreFirst(size int, from reg.Register, to operand.Mem, n reg.Register) {
 	base, disp := c.address(to)
 	c.storeFirst(size, c.Low(from), c.High(from), base, disp, c.Register(n))
@@ -49,8 +52,9 @@ func (c *Code) storeFirst(size int, low, high, base Value, disp int, n Value) {
 		})
 }
 
-// parts writes the distinction by the bits of n: all lanes, a whole register and a tail in the
-// upper register, or a tail in the lower one.
+// parts emits the distinction by the bits of n: all lanes, a whole register and a tail in the
+// upper register, or a tail in the lower one. all, lower and tail must emit the code for these
+// parts.
 func (c *Code) parts(size int, n Value, all, lower func(), tail func(upper bool)) {
 	bit := map[int]int{4: 3, 8: 2}[size] // the number of lanes of a pair is 1 << bit
 	some, few, end := c.local("some"), c.local("few"), c.local("end")
@@ -67,7 +71,8 @@ func (c *Code) parts(size int, n Value, all, lower func(), tail func(upper bool)
 	c.Label(end)
 }
 
-// loadTail loads the numbers by the lowest bits of n, fewer than a register has lanes.
+// loadTail emits the load of the numbers, of size bytes, that the lowest bits of n count, fewer
+// than a register has lanes, into v. v must be zero before; its other lanes stay zero.
 func (c *Code) loadTail(size int, v, base Value, disp int, n Value) {
 	end := c.local("end")
 	if size == 8 {

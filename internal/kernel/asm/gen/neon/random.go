@@ -2,15 +2,17 @@ package neon
 
 import "github.com/mmcloughlin/avo/reg"
 
-// spreadGeneral returns a register with a general register in both lanes of 64 bits.
+// spreadGeneral emits a new register with the general register v in both lanes of 64 bits, and
+// returns it.
 func (c *Code) spreadGeneral(v Value) Value {
 	d := c.Vector()
 	c.encode(0x4e080c00, "dup v@0.2d, x@1", twoShifts, d, v)
 	return d
 }
 
-// Fractions is the body of a loop over four numbers: it writes lo + width·part·(b >> shift) for the
-// numbers b at bits. shift, width, part and lo are in all lanes, shift is negative.
+// Fractions emits the body of a loop over four numbers: it writes lo + width·part·(b >> shift)
+// to to for the numbers b at bits. shift, width, part and lo are in all lanes, and shift is
+// negative. The body does not advance the addresses.
 func (c *Code) Fractions(bits, shift, width, part, lo, to reg.Register) {
 	low, high := c.LoadPair(c.Register(bits), 0)
 	var made [2]Value
@@ -24,7 +26,8 @@ func (c *Code) Fractions(bits, shift, width, part, lo, to reg.Register) {
 	c.StorePair(made[0], made[1], c.Register(to), 0)
 }
 
-// Negated makes all lanes of to the negative of a general register.
+// Negated emits the negative of a general register in all lanes of 64 bits of the lower half of
+// to.
 func (c *Code) Negated(from, to reg.Register) {
 	negative := c.General()
 	c.set("NEG R@1, R@0", negative, c.Register(from))
@@ -32,8 +35,9 @@ func (c *Code) Negated(from, to reg.Register) {
 	c.Move(c.Low(to), all)
 }
 
-// Points is the body of a loop over two points: it writes those inside the disc behind the count of
-// earlier ones, which it increases. part is 2⁻⁵² and one 1 in all lanes.
+// Points emits the body of a loop over two points: it writes those inside the disc behind the
+// count of earlier ones, which it increases. part is 2⁻⁵² and one 1 in all lanes. to are the
+// addresses of x, y and s. The body does not advance bits.
 func (c *Code) Points(bits, part, one, count reg.Register, to [3]reg.Register) {
 	a, b := c.LoadPair(c.Register(bits), 0)
 	point := [3]Value{c.three(uzp1, 8, a, b), c.three(uzp2, 8, a, b)}
@@ -59,8 +63,9 @@ func (c *Code) Points(bits, part, one, count reg.Register, to [3]reg.Register) {
 	}
 }
 
-// Pairs is the body of a loop over two points: it writes mean + std·x·factor and mean +
-// std·y·factor alternately. mean and std are in all lanes.
+// Pairs emits the body of a loop over two points: it writes mean + std·x·factor and mean +
+// std·y·factor alternately to to. mean and std are in all lanes. The body does not advance the
+// addresses.
 func (c *Code) Pairs(mean, std, x, y, factor, to reg.Register) {
 	f := c.Load(c.Register(factor), 0, 16)
 	var made [2]Value
@@ -72,8 +77,8 @@ func (c *Code) Pairs(mean, std, x, y, factor, to reg.Register) {
 	c.StorePair(c.three(zip1, 8, made[0], made[1]), c.three(zip2, 8, made[0], made[1]), c.Register(to), 0)
 }
 
-// LongsFromFloats converts eight float32 numbers to int64, towards 0. A number out of range becomes
-// the nearest int64, as in Go on arm64.
+// LongsFromFloats emits the conversion of eight float32 numbers at x to int64 numbers at y,
+// towards 0. A number out of range becomes the nearest int64, as in Go on arm64.
 func (c *Code) LongsFromFloats(x, y reg.Register) {
 	low, high := c.LoadPair(c.Register(x), 0)
 	for i, v := range []Value{low, high} {
@@ -82,8 +87,8 @@ func (c *Code) LongsFromFloats(x, y reg.Register) {
 	}
 }
 
-// FloatsFromLongs converts eight int64 numbers at x to float32 numbers at y. It converts one at a
-// time, because no vector instruction rounds only once.
+// FloatsFromLongs emits the conversion of eight int64 numbers at x to float32 numbers at y. It
+// converts one at a time, because no vector instruction rounds only once.
 func (c *Code) FloatsFromLongs(x, y reg.Register) {
 	for i := range 8 {
 		v, f := c.General(), c.Vector()

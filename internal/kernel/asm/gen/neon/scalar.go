@@ -50,7 +50,8 @@ func jump(op string) func(c *Code, ops []operand.Op) {
 	return func(c *Code, ops []operand.Op) { c.Branch(op, string(ops[0].(operand.LabelRef))) }
 }
 
-// suffix returns the suffix of instructions that write the flags, if the flags are read.
+// suffix returns S, the suffix of instructions that write the flags, if the flags are read, and
+// otherwise "".
 func (c *Code) suffix() string {
 	if c.needFlags {
 		return "S"
@@ -58,7 +59,8 @@ func (c *Code) suffix() string {
 	return ""
 }
 
-// arithmetic translates an instruction of the form to = to op from.
+// arithmetic returns the translation of an instruction of the form to = to op from. op is its
+// name on arm64.
 func arithmetic(op string) func(c *Code, ops []operand.Op) {
 	return func(c *Code, ops []operand.Op) {
 		to := c.changed(ops[1].(reg.Register))
@@ -83,7 +85,7 @@ func (c *Code) setFlags(name, text string, args ...Value) {
 	o.effect = strings.HasSuffix(name, "S")
 }
 
-// increment translates an addition or subtraction of 1.
+// increment returns the translation of an addition or subtraction of 1. op is ADD or SUB.
 func increment(op string) func(c *Code, ops []operand.Op) {
 	return func(c *Code, ops []operand.Op) {
 		name := op + c.suffix()
@@ -91,7 +93,8 @@ func increment(op string) func(c *Code, ops []operand.Op) {
 	}
 }
 
-// generalOf returns an operand in a general register.
+// generalOf returns an operand in a general register. It emits the load of a number or of
+// memory.
 func (c *Code) generalOf(op operand.Op) Value {
 	if r, ok := op.(reg.Register); ok {
 		return c.Register(r)
@@ -105,7 +108,8 @@ func (c *Code) generalOf(op operand.Op) Value {
 	return v
 }
 
-// loadGeneral loads a general register.
+// loadGeneral emits the load of a general register from memory or a parameter by the
+// instruction name.
 func (c *Code) loadGeneral(name string, m operand.Mem, to Value) {
 	if isParameter(m) {
 		c.set(name+" "+parameter(m)+", R@0", to)
@@ -117,8 +121,8 @@ func (c *Code) loadGeneral(name string, m operand.Mem, to Value) {
 	c.access(name+" @m, R@0", base, 1, disp, size, []Value{to, base}, 1, 0)
 }
 
-// move translates moves to and from general registers. A load of less than eight bytes clears the
-// others.
+// move translates moves to and from general registers. A load of less than eight bytes clears
+// the other bytes of the register.
 func (c *Code) move(ops []operand.Op) {
 	to, ok := ops[1].(reg.Register)
 	if !ok {

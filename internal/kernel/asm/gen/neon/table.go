@@ -13,8 +13,9 @@ import (
 )
 
 // table is the constants of a file: the data that its functions refer to, and the sixteen bytes
-// each that the translation loads. Each function has a part of its own, so that its constants are
-// in the range of the instruction that loads two registers. A constant is there twice, for both.
+// each that the translation loads. Each function has a part of its own, so that its constants
+// are in the range of the instruction that loads two registers. A constant is there twice, for
+// both. newTable makes it.
 type table struct {
 	name    string
 	data    map[string][]byte
@@ -40,7 +41,7 @@ func newTable(name string, f *ir.File) *table {
 	return t
 }
 
-// putNumber writes a constant of avo.
+// putNumber writes a constant of avo to the beginning of to, little endian.
 func putNumber(to []byte, value operand.Constant) {
 	n, ok := constantValue(value)
 	switch v := value.(type) {
@@ -57,13 +58,14 @@ func putNumber(to []byte, value operand.Constant) {
 	copy(to[:value.Bytes()], all[:])
 }
 
-// bytesOf returns the sixteen bytes at m, or those behind them if part is 1.
+// bytesOf returns the sixteen bytes of data at m, or those behind them if part is 1.
 func (t *table) bytesOf(m operand.Mem, part int) *[16]byte {
 	data := t.data[m.Symbol.Name][m.Disp+16*part:]
 	return (*[16]byte)(data)
 }
 
-// constant returns the place of sixteen bytes in the table.
+// constant returns the place of sixteen bytes in the present function's part of the table. It
+// adds them if necessary.
 func (t *table) constant(b *[16]byte) *constant {
 	k := t.offsets[*b]
 	if k == nil {
@@ -74,8 +76,8 @@ func (t *table) constant(b *[16]byte) *constant {
 	return k
 }
 
-// begin starts the part of a function, and end returns its offset. Functions with the same
-// constants share a part.
+// begin starts the part of a function, and end ends it and returns its offset in the table in
+// bytes. Functions with the same constants share a part.
 func (t *table) begin() {
 	t.bytes, t.offsets, t.regions = nil, map[[16]byte]*constant{}, map[string]int{}
 }
@@ -90,7 +92,8 @@ func (t *table) end() int {
 	return len(t.whole) - len(t.bytes)
 }
 
-// region returns the offset of whole data in the table.
+// region returns the offset of the whole data with the given name in the present function's
+// part of the table. It adds them if necessary.
 func (t *table) region(name string) int {
 	at, ok := t.regions[name]
 	if !ok {
@@ -101,7 +104,8 @@ func (t *table) region(name string) int {
 	return at
 }
 
-// fixedRegisters returns the contents of the registers that f writes once, from a constant or as 0.
+// fixedRegisters returns the contents, in two halves, of the registers that f writes once, from
+// a constant or as 0.
 func (t *table) fixedRegisters(f *ir.Function) map[regID]*[2]*[16]byte {
 	written, fixed := map[regID]int{}, map[regID]*[2]*[16]byte{}
 	for _, i := range f.Instructions() {

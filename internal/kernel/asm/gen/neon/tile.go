@@ -16,13 +16,14 @@ type Tile struct {
 	Sums [][]reg.Register
 }
 
-// factorLoader loads the numbers of a column of A, and calls multiply with each.
+// factorLoader emits the loads of the numbers of a column of A, and calls multiply with each:
+// the number is in the given lane of factor.
 type factorLoader func(c *Code, multiply func(row int, factor Value, lane int))
 
-// Sum writes the loops over K that compute the sums. The code before it must have set the sums to
-// zero. If the rows of A are adjacent, they are loaded together, and an instruction multiplies by
-// one lane. Otherwise each number is loaded by itself. N is the number of columns of B in the last
-// pair of registers. If they fill the pair, the loop loads it without a mask.
+// Sum emits the loops over K that compute the sums. The code before it must have set the sums
+// to zero. If the rows of A are adjacent, they are loaded together, and an instruction
+// multiplies by one lane. Otherwise each number is loaded by itself. N is the number of columns
+// of B in the last pair of registers. If they fill the pair, the loop loads it without a mask.
 func (t *Tile) Sum(c *Code) {
 	size := fmt.Sprint(t.Size)
 	lanes := fmt.Sprint(32 / t.Size)
@@ -46,7 +47,9 @@ func (t *Tile) Sum(c *Code) {
 	c.Label(done)
 }
 
-// loop writes one loop. factors loads the numbers of A, and calls multiply for each row.
+// loop emits one loop, and a jump to the label done. factors emits the loads of the numbers of
+// A, and calls multiply for each row. If some is set, the last pair of B is loaded with the
+// mask N.
 func (t *Tile) loop(c *Code, done string, factors factorLoader, some bool) {
 	again := c.local("sum")
 	k, a, off := c.Register(t.K), c.Register(t.A), c.Register(t.Off)
@@ -72,7 +75,8 @@ func (t *Tile) loop(c *Code, done string, factors factorLoader, some bool) {
 	c.Branch("B", done)
 }
 
-// byRow multiplies row by row, with all numbers of B in registers.
+// byRow emits the multiplications row by row, with all numbers of B in registers. load must
+// emit the load of pair j of B.
 func (t *Tile) byRow(c *Code, factors factorLoader, load func(j int) (low, high Value)) {
 	b := make([]Value, 2*t.Pairs)
 	for j := range t.Pairs {
@@ -86,7 +90,8 @@ func (t *Tile) byRow(c *Code, factors factorLoader, load func(j int) (low, high 
 	})
 }
 
-// byColumn multiplies pair by pair of B, with all numbers of A in registers.
+// byColumn emits the multiplications pair by pair of B, with all numbers of A in registers.
+// load must emit the load of pair j of B.
 func (t *Tile) byColumn(c *Code, factors factorLoader, load func(j int) (low, high Value)) {
 	type number struct {
 		factor Value
@@ -104,7 +109,8 @@ func (t *Tile) byColumn(c *Code, factors factorLoader, load func(j int) (low, hi
 	}
 }
 
-// loadAdjacent loads the numbers of a column of A as whole registers.
+// loadAdjacent is the [factorLoader] that loads the numbers of a column of A as whole
+// registers.
 func (t *Tile) loadAdjacent(c *Code, multiply func(row int, factor Value, lane int)) {
 	a := c.Register(t.A)
 	for done := 0; done < t.Rows; {
@@ -130,7 +136,8 @@ func (t *Tile) loadAdjacent(c *Code, multiply func(row int, factor Value, lane i
 	}
 }
 
-// rowStrides returns the strides of the rows of A, in bytes.
+// rowStrides emits the distances of the rows of A but the first from the first one, in bytes,
+// and returns the registers.
 func (t *Tile) rowStrides(c *Code) (all []Value) {
 	rsa := c.Register(t.RSA)
 	for i := 1; i < t.Rows; i++ {
@@ -144,7 +151,8 @@ func (t *Tile) rowStrides(c *Code) (all []Value) {
 	return all
 }
 
-// loadDistant loads the numbers of a column of A one by one.
+// loadDistant emits the loads of the numbers of a column of A one by one. places are the
+// registers of [Tile.rowStrides].
 func (t *Tile) loadDistant(c *Code, places []Value, multiply func(row int, factor Value, lane int)) {
 	a := c.Register(t.A)
 	name := map[int]string{4: "FMOVS", 8: "FMOVD"}[t.Size]

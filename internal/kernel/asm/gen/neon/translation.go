@@ -10,9 +10,10 @@ import (
 	"github.com/mmcloughlin/avo/ir"
 )
 
-// Translate writes functions of f as arm64 assembly to file: all with names that end in AVX2 or
-// have it before the type of their numbers. It renames them, and removes the other functions and
-// all data from f. rename returns the new name of a function, or "" for one to leave out.
+// Translate writes functions of f as arm64 assembly to file. rename returns the new name of a
+// function, or "" for one to leave out. Translate renames the functions in f, and removes the
+// others and all data from f. It returns an error if an instruction has no translation, the
+// registers do not suffice or the file cannot be written.
 func Translate(f *ir.File, file string, rename func(name string) string) error {
 	t := newTable("neon"+strings.TrimSuffix(filepath.Base(file), "_arm64.s"), f)
 	var body strings.Builder
@@ -38,7 +39,7 @@ func Translate(f *ir.File, file string, rename func(name string) string) error {
 	return os.WriteFile(file, []byte(head+t.print()+strings.TrimSuffix(body.String(), "\n")), 0o644)
 }
 
-// compile returns the assembly of a function.
+// compile returns the assembly of a function. It adds its constants to t.
 func compile(f *ir.Function, t *table) (string, error) {
 	t.begin()
 	c, err := lower(f, t)
@@ -65,7 +66,7 @@ func compile(f *ir.Function, t *table) (string, error) {
 	}
 }
 
-// tidy removes copies that coalescing cannot remove.
+// tidy removes copies that coalescing cannot remove. It renames values.
 func (c *Code) tidy() {
 	c.separate()
 	c.forward()
@@ -85,8 +86,7 @@ func (c *Code) clone() *Code {
 	return &twin
 }
 
-// forward replaces a copy of a value that is written once by the value, unless the copy is changed
-// later.
+// forward replaces the uses of a copy by the value itself, if both are written only once.
 func (c *Code) forward() {
 	writes := make([]int, len(c.vector))
 	for _, o := range c.ops {
@@ -129,8 +129,8 @@ func (c *Code) hoistable() []*constant {
 	return all
 }
 
-// steadyLoads returns the operations in loops that load a constant to a register that is not
-// written again.
+// steadyLoads returns the indices of the operations in loops that load a constant to a register
+// that is not written again.
 func (c *Code) steadyLoads() (all []int) {
 	f := c.flow()
 	writes, copied := make([]int, len(c.vector)), make([]bool, len(c.vector))
@@ -150,8 +150,8 @@ func (c *Code) steadyLoads() (all []int) {
 	return all
 }
 
-// hoist loads constants at the begin of the function, behind the address of the table, instead of
-// in loops.
+// hoist loads the given constants at the begin of the function, behind the address of the
+// table, instead of in loops. The first operation must be that of [Code.addBase].
 func (c *Code) hoist(all []*constant) {
 	if len(all) == 0 {
 		return
@@ -214,7 +214,7 @@ func (c *Code) loadTwice() {
 	c.ops = kept
 }
 
-// touches reports whether o uses v, or only whether it writes v anew.
+// touches reports whether o uses v, or, if anew is set, whether it writes v without reading it.
 func (o *operation) touches(v Value, anew bool) bool {
 	for a, arg := range o.args {
 		if arg == v && (!anew || o.writes(a) && !o.reads(a)) {
@@ -224,7 +224,7 @@ func (o *operation) touches(v Value, anew bool) bool {
 	return false
 }
 
-// touched reports whether an operation from first to before last uses v.
+// touched reports whether one of the operations from first to last-1 uses v.
 func (c *Code) touched(first, last int, v Value) bool {
 	for _, o := range c.ops[first:last] {
 		if o.touches(v, false) {
@@ -234,7 +234,8 @@ func (c *Code) touched(first, last int, v Value) bool {
 	return false
 }
 
-// addBase loads the address of the table of constants.
+// addBase adds the load of the address of the table of constants as the first operation, if the
+// function needs it.
 func (c *Code) addBase() {
 	if c.base == none {
 		return
@@ -256,7 +257,7 @@ func (c *Code) mergeAddressSteps() {
 	c.ops = kept
 }
 
-// joins reports whether o has become a part of an operation in ops.
+// joins makes o, if possible, a part of an operation in ops, and reports whether it has.
 func (c *Code) joins(ops []*operation, o *operation) bool {
 	var n int
 	if _, err := fmt.Sscanf(o.text, "ADD $%d, R@1, R@0", &n); err != nil || o.args[0] != o.args[1] || o.word != 0 {
@@ -302,7 +303,8 @@ func isLoadedFrom(ops []*operation, base Value) bool {
 	return false
 }
 
-// print returns the text of a function.
+// print returns the assembly of a function. number must return the number of a value's
+// register, and frame is the size of the stack frame in bytes.
 func (c *Code) print(f *ir.Function, number func(Value) int, frame int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "// %s\nTEXT ·%s(SB), NOSPLIT, $%d-%d\n", f.Stub(), f.Name, frame, f.ArgumentBytes())

@@ -65,8 +65,8 @@ var vectors = map[string]translation{
 	"VPEXTRQ": extractLane(8), "VPEXTRW": extractLane(2), "VPEXTRB": extractLane(1),
 }
 
-// binary3 translates an instruction with two sources that works lane by lane, or within each 128
-// bits.
+// binary3 returns the translation of an instruction with two sources that works lane by lane,
+// or within each 128 bits. size is the size of a lane in bytes.
 func binary3(k kind, size int) translation {
 	return func(c *Code, ops []operand.Op) {
 		if k == cmeq && isSame(ops[0], ops[1]) {
@@ -79,7 +79,8 @@ func binary3(k kind, size int) translation {
 	}
 }
 
-// each writes do of each half of two operands.
+// each writes do of each of the n halves of two operands, the second and the first source, to
+// ops[2].
 func (c *Code) each(ops []operand.Op, n int, do func(second, first Value) Value) {
 	second, first := c.read(ops[0], n), c.read(ops[1], n)
 	made := make([]Value, n)
@@ -102,8 +103,8 @@ func andNot(c *Code, ops []operand.Op) {
 	c.each(ops, count(ops[2]), func(second, first Value) Value { return c.three(bic, 1, second, first) })
 }
 
-// extreme translates the maximum or minimum of amd64, which is the second source unless the first
-// one is larger or smaller.
+// extreme returns the translation of the maximum or minimum of amd64, which is the second
+// source unless the first one is larger or smaller.
 func extreme(size int, largest bool) translation {
 	return func(c *Code, ops []operand.Op) {
 		if k := c.extremeKind(ops[0], ops[1], largest); k.name != "" {
@@ -121,8 +122,9 @@ func extreme(size int, largest bool) translation {
 }
 
 // extremeKind returns the instruction that behaves as on amd64 if one of the sources is a
-// constant, and so cannot be NaN: the maximum or minimum is NaN if the second source is, and the
-// second source if the first is NaN. The zeros of both signs may be exchanged.
+// constant, and so cannot be NaN: the maximum or minimum is NaN if the second source is, and
+// the second source if the first is NaN. The zeros of both signs may be exchanged. If neither
+// is a constant, it returns the zero kind.
 func (c *Code) extremeKind(second, first operand.Op, largest bool) kind {
 	m, ok := second.(operand.Mem)
 	switch {
@@ -138,13 +140,14 @@ func (c *Code) extremeKind(second, first operand.Op, largest bool) kind {
 	return kind{}
 }
 
-// holdsConstant reports whether a register holds a constant.
+// holdsConstant reports whether op is a register that holds a constant.
 func (c *Code) holdsConstant(op operand.Op) bool {
 	r, ok := op.(reg.Register)
 	return ok && (c.steady[r.ID()] || c.fixed[r.ID()] != nil)
 }
 
-// Extreme computes the maximum or minimum of each lane of a and b, which is NaN if one is.
+// Extreme emits the maximum or minimum of each lane, of size bytes, of a and b, which is NaN if
+// one is, in to.
 func (c *Code) Extreme(size int, largest bool, a, b, to reg.Register) {
 	k := fmin
 	if largest {
@@ -165,7 +168,7 @@ func fused231(k kind, size int) translation {
 	}
 }
 
-// fused213 computes the product of the last two operands plus the first one.
+// fused213 returns the translation of the product of the last two operands plus the first one.
 func fused213(size int) translation {
 	return func(c *Code, ops []operand.Op) {
 		n := count(ops[2])
@@ -199,7 +202,8 @@ func unary(k kind, size int) translation {
 	}
 }
 
-// rounding translates rounding with the mode of the first operand: to nearest, down, up, to zero.
+// rounding returns the translation of rounding with the mode of the first operand: to nearest,
+// down, up, to zero.
 func rounding(size int) translation {
 	return func(c *Code, ops []operand.Op) {
 		k := []kind{frintn, frintm, frintp, frintz}[immediate(ops[0])]
@@ -207,7 +211,8 @@ func rounding(size int) translation {
 	}
 }
 
-// comparison translates the comparison of the second source with the first by a predicate.
+// comparison returns the translation of the comparison of the second source with the first by a
+// predicate.
 func comparison(size int) translation {
 	return func(c *Code, ops []operand.Op) {
 		predicate := immediate(ops[0])
@@ -216,8 +221,9 @@ func comparison(size int) translation {
 	}
 }
 
-// compare returns the mask of the lanes where a and b have the relation of a predicate of amd64.
-// same reports that a is b.
+// compare emits the mask of the lanes, of size bytes, where a and b have the relation of a
+// predicate of amd64, and returns it. same must be true if a is b. It panics for an unknown
+// predicate.
 func (c *Code) compare(predicate, size int, a, b Value, same bool) Value {
 	switch predicate {
 	case 0x00: // equal
@@ -266,7 +272,8 @@ func shift(name string, size int) translation {
 	}
 }
 
-// pack translates the conversion to lanes of half the size, with saturation.
+// pack returns the translation of the conversion to lanes of half the size, of size bytes, with
+// saturation.
 func pack(k kind, size int) translation {
 	return func(c *Code, ops []operand.Op) {
 		c.each(ops, count(ops[2]), func(second, first Value) Value { return c.narrowed(k, size, first, second) })
@@ -304,7 +311,8 @@ func shuffleWords(c *Code, ops []operand.Op) {
 	}
 }
 
-// permuteWords knows the two orders that the generator uses.
+// permuteWords translates a permutation of 32-bit lanes in one of the two orders that the
+// generator uses. It panics for another one.
 func permuteWords(c *Code, ops []operand.Op) {
 	x, fixed := c.read(ops[0], 2), c.fixedLanes(ops[1])
 	if fixed == nil {
@@ -327,7 +335,8 @@ func permuteLongs(c *Code, ops []operand.Op) {
 	c.write(ops[2], c.longs(x, order&3, order>>2&3), c.longs(x, order>>4&3, order>>6&3))
 }
 
-// longs returns two of the four 64-bit lanes of a pair of registers.
+// longs emits a register with lanes i and j of the four 64-bit lanes of a pair of registers,
+// and returns it. It may be one of the pair.
 func (c *Code) longs(x []Value, i, j int) Value {
 	a, b := x[i/2], x[j/2]
 	switch {
@@ -361,8 +370,8 @@ func insertHalf(c *Code, ops []operand.Op) {
 	c.write(ops[3], all...)
 }
 
-// widening translates the conversion of bytes of memory, or of the lower half of a register, to
-// lanes of twice the size.
+// widening returns the translation of the conversion of bytes of memory, or of the lower half
+// of a register, to lanes of twice the size. size is the size of a lane before.
 func widening(k kind, size, bytes int) translation {
 	return func(c *Code, ops []operand.Op) {
 		var x Value
@@ -387,8 +396,8 @@ func bytesToWords(c *Code, ops []operand.Op) {
 	c.write(ops[1], c.widened(ushll, 2, false, x), c.widened(ushll, 2, true, x))
 }
 
-// narrowing translates the conversion to lanes of the given size, half of their size before. skip
-// is the number of operands before the source.
+// narrowing returns the translation of the conversion to lanes of size bytes, half of their
+// size before. skip is the number of operands before the source.
 func narrowing(k kind, size, skip int) translation {
 	return func(c *Code, ops []operand.Op) {
 		x := c.read(ops[skip], 2)
@@ -421,7 +430,7 @@ func storeAround(c *Code, ops []operand.Op) {
 	o.word, o.shifts = 0xac000000|uint32(disp/16&0x7f)<<15, []uint{0, 10, 5}
 }
 
-// spread translates the copy of one number to all lanes.
+// spread returns the translation of the copy of one number of size bytes to all lanes.
 func spread(size int) translation {
 	return func(c *Code, ops []operand.Op) {
 		var v Value
@@ -440,7 +449,8 @@ func spread(size int) translation {
 	}
 }
 
-// loadParameter loads a parameter into the lowest lane of a vector register.
+// loadParameter emits the load of a parameter of size bytes, 4 or 8, into the lowest lane of a
+// new vector register, and returns it.
 func (c *Code) loadParameter(m operand.Mem, size int) Value {
 	v := c.Vector()
 	name := map[int]string{4: "FMOVS ", 8: "FMOVD "}[size]
@@ -448,8 +458,8 @@ func (c *Code) loadParameter(m operand.Mem, size int) Value {
 	return v
 }
 
-// moveLane translates moves of the lowest lane, of the given size, to and from memory and general
-// registers.
+// moveLane returns the translation of moves of the lowest lane, of size bytes, to and from
+// memory and general registers.
 func moveLane(size int) translation {
 	name := map[int]string{4: "FMOVS", 8: "FMOVD"}[size]
 	return func(c *Code, ops []operand.Op) {
@@ -483,7 +493,7 @@ func (c *Code) moveLaneFrom(name string, size int, v Value, to operand.Op) {
 	}
 }
 
-// extractLane translates the store of one lane.
+// extractLane returns the translation of the store of one lane of size bytes.
 func extractLane(size int) translation {
 	return func(c *Code, ops []operand.Op) {
 		base, disp := c.address(ops[2].(operand.Mem))
