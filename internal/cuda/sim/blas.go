@@ -11,11 +11,12 @@ import (
 )
 
 // BLAS simulates cuBLAS on the devices of a [Driver]. It returns an error wherever cuBLAS does.
+// [Driver.BLAS] makes it. Methods may be called concurrently.
 type BLAS struct{ driver *Driver }
 
 var _ cublas.BLAS = (*BLAS)(nil)
 
-// products is the state of a cuBLAS handle.
+// products is the state of a cuBLAS handle. The driver's lock guards it.
 type products struct {
 	stream cudriver.Stream
 	seen   map[shape]bool // shapes with loaded code
@@ -34,7 +35,9 @@ func (d *Driver) BLAS() cublas.BLAS { return &BLAS{d} }
 // Name returns a name that no real library has.
 func (b *BLAS) Name() string { return "simulated cuBLAS" }
 
-// Create creates a handle and allocates its workspace.
+// Create creates a handle and allocates its workspace on the device of the current context. The
+// caller must destroy it. The error wraps [cudriver.ErrorOutOfMemory] if the device has too
+// little free memory.
 func (b *BLAS) Create() (h cublas.Handle, err error) {
 	err = b.driver.runBlockingCall("cublasCreate", inContext, func(c *context) cudriver.Result {
 		time.Sleep(b.driver.times.Load)
@@ -59,7 +62,8 @@ func (b *BLAS) Destroy(h cublas.Handle) error {
 	})
 }
 
-// SetStream sets the stream that products are queued on.
+// SetStream sets the stream that products are queued on. The error wraps [cublas.InvalidValue]
+// if there is no such handle or stream.
 func (b *BLAS) SetStream(h cublas.Handle, s cudriver.Stream) error {
 	b.driver.mu.Lock()
 	defer b.driver.mu.Unlock()
@@ -76,7 +80,8 @@ func (b *BLAS) SetStream(h cublas.Handle, s cudriver.Stream) error {
 const gemmEntries = 4
 
 // GemmStridedBatched queues a product. The first product of a shape loads code, so it blocks as
-// loading a module does.
+// loading a module does. The error wraps [cublas.InvalidValue] if a size, a type or a leading
+// dimension is invalid. Illegal addresses are errors of the context.
 func (b *BLAS) GemmStridedBatched(h cublas.Handle, g cublas.Gemm) error {
 	const call = "cublasGemmStridedBatched"
 	rows := func(m cublas.Matrix, rows, columns int) int {
@@ -127,8 +132,8 @@ func (m matrix) at(i, j int) []byte {
 	return m.bytes[m.size*(j*m.Leading+i):][:m.size]
 }
 
-// matrixAt returns one matrix of a batch. Its bytes are nil if the context must not access them
-// with the given flags.
+// matrixAt returns one matrix of a batch, with elements of size bytes. Its bytes are nil if the
+// context must not access them with the given flags. The caller must hold d.mu.
 func (d *Driver) matrixAt(c *context, m cublas.Matrix, size, batch, rows, columns int, flags int32) matrix {
 	if m.Turned {
 		rows, columns = columns, rows
@@ -137,7 +142,8 @@ func (d *Driver) matrixAt(c *context, m cublas.Matrix, size, batch, rows, column
 	return matrix{m, d.bytesAt(c, m.Ptr+cudriver.Ptr(size*batch*m.Stride), uint64(n), flags), size}
 }
 
-// gemm computes a product element by element.
+// gemm computes a product element by element. It returns ErrorIllegalAddress if the context
+// must not access an operand. The caller must hold d.mu.
 func (d *Driver) gemm(c *context, g cublas.Gemm) cudriver.Result {
 	size := sizes[g.Type]
 	if min(g.M, g.N) == 0 {

@@ -41,7 +41,7 @@ func Create(n int, size int64) (*Devices, error) {
 	return d, nil
 }
 
-// Close closes the files.
+// Close closes the files. The memory is freed when no other process uses it.
 func (d *Devices) Close() (err error) {
 	for _, f := range d.files {
 		err = errors.Join(err, f.Close())
@@ -72,7 +72,8 @@ func (d *Devices) Used(i int) (int64, error) {
 	return usedBytes(d.files[i], 0, info.Size()-eventArea)
 }
 
-// A device is one process's view of a device.
+// A device is one process's view of a device. The driver's lock guards ctx and refs, the number
+// of times that the primary context is retained.
 type device struct {
 	id   cudriver.Device
 	path string
@@ -96,7 +97,8 @@ func openDevice(id int, path string) (*device, error) {
 
 type span struct{ off, n int64 }
 
-// lockedRanges returns the locked ranges within the n bytes at off, sorted by offset.
+// lockedRanges returns the ranges within the n bytes at off that file descriptions other than
+// f's have locked, sorted by offset.
 func lockedRanges(f *os.File, off, n int64) (all []span, err error) {
 	for left := []span{{off, n}}; len(left) > 0; {
 		s := left[len(left)-1]
@@ -125,9 +127,11 @@ func usedBytes(f *os.File, off, n int64) (sum int64, err error) {
 	return sum, err
 }
 
-// allocateBytes finds n free bytes within the size bytes at from. It returns a new open file
-// description that holds a lock on them and is positioned at the first one, and their offset. The
-// file is nil if there is no free range.
+// allocateBytes finds n free bytes within the size bytes at from, at a multiple of align. It
+// returns a new open file description that holds a lock on them and is positioned at the first
+// one, and their offset. The caller must close the file; the bytes are free when no descriptor
+// or mapping of the description is left. The file is nil, without an error, if there is no free
+// range.
 func (d *device) allocateBytes(from, size, n, align int64) (*os.File, int64, error) {
 	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
 	if err != nil {
@@ -165,8 +169,8 @@ func (d *device) isLocked(s span) bool {
 	return err == nil && start == s.off && n == s.n
 }
 
-// mapShared maps memory of another process, and shares its lock, so that either process keeps the
-// memory.
+// mapShared maps memory of another process, and shares its lock, so that either process keeps
+// the memory. The caller must unmap it.
 func (d *device) mapShared(s span) ([]byte, error) {
 	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
 	if err != nil {

@@ -11,7 +11,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Driver implements [cudriver.Driver] on simulated devices.
+// A Driver implements [cudriver.Driver] on simulated devices. [New] makes it. Methods may be
+// called concurrently. The methods that simulate CUDA return an error, a [*cudriver.Error],
+// wherever CUDA's documentation demands one.
 type Driver struct {
 	paths []string
 	times Times
@@ -42,8 +44,9 @@ var _ cudriver.Driver = (*Driver)(nil)
 
 func init() { cudriver.RegisterSimulator(func(paths []string) cudriver.Driver { return New(paths) }) }
 
-// New returns a driver for the devices with the given paths. The environment variable [TimesKey]
-// sets its delays.
+// New returns a driver for the devices with the given paths, see [Devices.Paths]. It does not
+// open them before Init. The environment variable [TimesKey] sets its delays; New panics if its
+// value is malformed.
 func New(paths []string) *Driver {
 	return &Driver{
 		paths: paths, times: timesOf(os.Getenv(TimesKey)),
@@ -69,7 +72,8 @@ type context struct {
 	takes  []*os.File // locks for the driver's own device memory
 }
 
-// A need is a precondition of a call.
+// A need is a precondition of a call: nothing, that Init was called, or that the calling thread
+// has a current context too.
 type need int
 
 const (
@@ -83,7 +87,9 @@ type fault struct {
 	result cudriver.Result
 }
 
-// Fail makes the n-th call of a function from now on, counted from 1, return r.
+// Fail makes the n-th call of a function from now on, counted from 1, return r. call is the
+// function's name in CUDA, such as cuMemCreate. It replaces an earlier Fail for the same
+// function.
 func (d *Driver) Fail(call string, n int, r cudriver.Result) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -98,8 +104,8 @@ func (d *Driver) Hold(on bool) {
 	d.held = on
 }
 
-// Loosen makes kernels launched from now on run without any two threads in lockstep. Code that
-// relies on the order of threads within a warp then fails.
+// Loosen makes kernels launched from now on run without any two threads in lockstep, or, with
+// false, in lockstep again. Code that relies on the order of threads within a warp then fails.
 func (d *Driver) Loosen(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -133,8 +139,10 @@ func (d *Driver) Idle() bool {
 	return true
 }
 
-// runCall runs f with the driver locked, if the call's precondition holds. It returns f's result as
-// an error.
+// runCall runs f with the driver locked, if the call's precondition n holds, and returns f's
+// result as an error. c is the current context, or nil unless n is inContext. If the
+// precondition does not hold, or [Driver.Fail] demands it, runCall returns an error without
+// calling f.
 func (d *Driver) runCall(call string, n need, f func(c *context) cudriver.Result) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -145,7 +153,8 @@ func (d *Driver) runCall(call string, n need, f func(c *context) cudriver.Result
 	return cudriver.Check(call, r)
 }
 
-// runBlockingCall is like [Driver.runCall] for calls that may wait for all queued work.
+// runBlockingCall is like [Driver.runCall] for calls that may wait for all queued work. It
+// first blocks while a stream of the current context waits.
 func (d *Driver) runBlockingCall(call string, n need, f func(c *context) cudriver.Result) error {
 	d.awaitContext(call)
 	return d.runCall(call, n, f)
@@ -180,7 +189,8 @@ func (d *Driver) nextHandle() uintptr {
 	return d.last + uintptr(os.Getpid())<<24
 }
 
-// Init opens the devices.
+// Init opens the devices. Further calls do nothing. The error is ErrorNoDevice if there is none
+// or one of them cannot be opened.
 func (d *Driver) Init() error {
 	return d.runCall("cuInit", nothing, func(*context) cudriver.Result {
 		if d.pid == os.Getpid() {
@@ -204,7 +214,8 @@ func (d *Driver) Init() error {
 	})
 }
 
-// device runs f for a device. It returns ErrorInvalidDevice if there is none with this number.
+// device runs f for a device, with the driver locked. It returns ErrorInvalidDevice if there is
+// none with this number.
 func (d *Driver) device(call string, id cudriver.Device, f func(dev *device) cudriver.Result) error {
 	return d.runCall(call, initialised, func(*context) cudriver.Result {
 		if id < 0 || int(id) >= len(d.devices) {

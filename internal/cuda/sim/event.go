@@ -10,9 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// An event counts how often it was recorded, and how many of these recordings are completed. The
-// counts of an interprocess event are in an area of the device file after the memory, where its
-// creator holds a lock on them.
+// An event counts how often it was recorded, and how many of these recordings are completed.
+// The counts of an interprocess event are in an area of the device file after the memory, where
+// its creator holds a lock on them. The driver's lock guards the other fields.
 type event struct {
 	ctx      *context
 	flags    cudriver.EventFlags
@@ -33,7 +33,8 @@ type counts struct {
 // Pending waits then never end, because the counts are no longer written.
 func (e *event) isGone() bool { return e.imported && !e.ctx.dev.isLocked(e.at) }
 
-// EventCreate creates an event. Interprocess events must also have EventDisableTiming.
+// EventCreate creates an event, which the caller must destroy. Interprocess events must also
+// have EventDisableTiming; otherwise the error is ErrorInvalidValue.
 func (d *Driver) EventCreate(f cudriver.EventFlags) (id cudriver.Event, err error) {
 	err = d.runCall("cuEventCreate", inContext, func(c *context) cudriver.Result {
 		e := &event{ctx: c, flags: f, counts: new(counts)}
@@ -74,7 +75,8 @@ func (e *event) mapCounts(f *os.File) bool {
 	return true
 }
 
-// runForEvent runs f for an event. It returns ErrorInvalidHandle if there is none.
+// runForEvent runs f for an event, with the driver locked. It returns ErrorInvalidHandle if
+// there is none.
 func (d *Driver) runForEvent(call string, id cudriver.Event, f func(c *context, e *event) cudriver.Result) error {
 	return d.runCall(call, inContext, func(c *context) cudriver.Result {
 		e := d.events[id]
@@ -147,7 +149,8 @@ func (d *Driver) StreamWaitEvent(s cudriver.Stream, id cudriver.Event) error {
 	})
 }
 
-// EventQuery returns ErrorNotReady until the event completes.
+// EventQuery returns ErrorNotReady until the event completes, and then nil. An event that was
+// never recorded is complete.
 func (d *Driver) EventQuery(id cudriver.Event) error { return d.isEventPassed("cuEventQuery", id) }
 
 func (d *Driver) isEventPassed(call string, id cudriver.Event) error {
@@ -165,7 +168,7 @@ func (d *Driver) EventSynchronize(id cudriver.Event) error {
 }
 
 // EventElapsedTime returns the milliseconds between two events, which must be recorded and have
-// timing enabled.
+// timing enabled; otherwise the error is ErrorInvalidHandle.
 func (d *Driver) EventElapsedTime(start, end cudriver.Event) (ms float32, err error) {
 	err = d.runForEvent("cuEventElapsedTime", start, func(_ *context, a *event) cudriver.Result {
 		b := d.events[end]

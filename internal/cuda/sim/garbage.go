@@ -14,7 +14,8 @@ const garbage = 0xdb
 // a large segment with host memory.
 const littered = 4 << 20
 
-// fillGarbage fills n bytes of new device memory with garbage.
+// fillGarbage fills n bytes of new device memory at off with garbage: the first 4 MiB
+// completely, and of the rest one page of each 2 MiB.
 func fillGarbage(f *os.File, off, n int64) error {
 	b := bytes.Repeat([]byte{garbage}, int(min(n, littered)))
 	if _, err := f.WriteAt(b, off); err != nil {

@@ -22,7 +22,8 @@ func makeHandle(kind uint64, dev *device, at span, serial uint64) (h cudriver.IP
 	return h
 }
 
-// readHandle decodes a handle. dev is nil if the handle is not valid or not of this kind.
+// readHandle decodes a handle. dev is nil if the handle is not valid or not of this kind. The
+// caller must hold d.mu.
 func (d *Driver) readHandle(h cudriver.IPCHandle, kind uint64) (dev *device, at span, pid int, serial uint64) {
 	var v [6]uint64
 	for i := range v {
@@ -38,7 +39,8 @@ func (d *Driver) readHandle(h cudriver.IPCHandle, kind uint64) (dev *device, at 
 	return dev, span{int64(v[3]), int64(v[4])}, int(v[1]), v[5]
 }
 
-// IPCGetEventHandle returns a handle that lets other processes open an event.
+// IPCGetEventHandle returns a handle that lets other processes open an event. The error is
+// ErrorInvalidHandle if the event is not an interprocess event of this process.
 func (d *Driver) IPCGetEventHandle(id cudriver.Event) (h cudriver.IPCHandle, err error) {
 	err = d.runForEvent("cuIpcGetEventHandle", id, func(c *context, e *event) cudriver.Result {
 		if e.area == nil || e.imported {
@@ -50,7 +52,10 @@ func (d *Driver) IPCGetEventHandle(id cudriver.Event) (h cudriver.IPCHandle, err
 	return h, err
 }
 
-// IPCOpenEventHandle opens an event of another process. That process must not have destroyed it.
+// IPCOpenEventHandle opens an event of another process; the caller must destroy it. That
+// process must not have destroyed it; otherwise the error is ErrorInvalidHandle. It is
+// ErrorInvalidContext if the event belongs to this process or to another device than that of
+// the current context.
 func (d *Driver) IPCOpenEventHandle(h cudriver.IPCHandle) (id cudriver.Event, err error) {
 	err = d.runCall("cuIpcOpenEventHandle", inContext, func(c *context) cudriver.Result {
 		dev, at, pid, serial := d.readHandle(h, handleOfEvent)
@@ -76,7 +81,7 @@ func (d *Driver) IPCOpenEventHandle(h cudriver.IPCHandle) (id cudriver.Event, er
 }
 
 // IPCGetMemHandle returns a handle that lets other processes open legacy memory. p may be any
-// address in the memory.
+// address in the memory. The error is ErrorInvalidValue for other memory.
 func (d *Driver) IPCGetMemHandle(p cudriver.Ptr) (h cudriver.IPCHandle, err error) {
 	err = d.runCall("cuIpcGetMemHandle", inContext, func(*context) cudriver.Result {
 		for _, m := range d.mappings {
@@ -126,7 +131,8 @@ func (d *Driver) IPCOpenMemHandle(h cudriver.IPCHandle) (p cudriver.Ptr, err err
 	return p, err
 }
 
-// IPCCloseMemHandle undoes one [Driver.IPCOpenMemHandle].
+// IPCCloseMemHandle undoes one [Driver.IPCOpenMemHandle], which returned p. The last one unmaps
+// the memory.
 func (d *Driver) IPCCloseMemHandle(p cudriver.Ptr) error {
 	return d.runBlockingCall("cuIpcCloseMemHandle", inContext, func(c *context) cudriver.Result {
 		m := d.mappingAt(p, opened)

@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/sim/vm"
 )
 
-// ModuleLoadData loads PTX text, which must end with a zero byte.
+// ModuleLoadData loads PTX text, which must end with a zero byte; otherwise the error is
+// ErrorInvalidImage. It is ErrorInvalidPTX, with the reason in its Log, if the text is invalid.
 func (d *Driver) ModuleLoadData(image []byte) (m cudriver.Module, err error) {
 	var refused error
 	err = d.runBlockingCall("cuModuleLoadDataEx", inContext, func(c *context) cudriver.Result {
@@ -54,7 +55,8 @@ func (d *Driver) ModuleUnload(m cudriver.Module) error {
 	})
 }
 
-// ModuleGetFunction returns an entry point of a module.
+// ModuleGetFunction returns an entry point of a module. The error is ErrorNotFound if there is
+// none with this name.
 func (d *Driver) ModuleGetFunction(m cudriver.Module, name string) (f cudriver.Function, err error) {
 	err = d.runBlockingCall("cuModuleGetFunction", inContext, func(*context) cudriver.Result {
 		code := d.modules[m]
@@ -71,8 +73,10 @@ func (d *Driver) ModuleGetFunction(m cudriver.Module, name string) (f cudriver.F
 	return f, err
 }
 
-// LaunchKernel queues a kernel. Dynamic shared memory is not supported, so shared must be 0; shared
-// memory declared in the PTX text is.
+// LaunchKernel queues a kernel. It copies args, the kernel's arguments. Dynamic shared memory
+// is not supported, so shared must be 0; shared memory declared in the PTX text is. The error
+// is ErrorInvalidValue if the launch does not fit the kernel. Illegal and misaligned addresses
+// are errors of the context.
 func (d *Driver) LaunchKernel(f cudriver.Function, grid, block [3]uint32, shared uint32, s cudriver.Stream,
 	args []byte) error {
 	const call = "cuLaunchKernel"
@@ -99,7 +103,8 @@ func (d *Driver) LaunchKernel(f cudriver.Function, grid, block [3]uint32, shared
 	})
 }
 
-// accessibleRegions returns the memory that kernels in a context may access.
+// accessibleRegions returns the memory that kernels in a context may access. The caller must
+// hold d.mu.
 func (d *Driver) accessibleRegions(c *context) (all []vm.Region) {
 	for _, m := range d.mappings {
 		switch b := d.bytesAt(c, m.base, uint64(len(m.mem)), cudriver.AccessRead); {

@@ -19,7 +19,7 @@ const (
 	host                    // cuMemHostRegister
 )
 
-// A mapping is memory at a device address.
+// A mapping is memory at a device address. The driver's lock guards it.
 type mapping struct {
 	origin origin
 	base   cudriver.Ptr
@@ -59,8 +59,9 @@ func (d *Driver) removeMapping(m *mapping) {
 	m.unmap()
 }
 
-// bytesAt returns the n bytes at p. It returns nil if they are not within one mapping, or if c's
-// device must not access them with the given flags.
+// bytesAt returns the n bytes at p. It returns nil if they are not within one mapping, or if
+// c's device must not access them with the given flags, AccessRead or AccessReadWrite. The
+// caller must hold d.mu.
 func (d *Driver) bytesAt(c *context, p cudriver.Ptr, n uint64, flags int32) []byte {
 	for _, m := range d.mappings {
 		if p < m.base || uint64(p-m.base) > uint64(len(m.mem)) || n > uint64(len(m.mem))-uint64(p-m.base) || n == 0 {
@@ -76,8 +77,9 @@ func (d *Driver) bytesAt(c *context, p cudriver.Ptr, n uint64, flags int32) []by
 	return nil
 }
 
-// MemGetInfo returns the device's free and total memory. It counts allocations of all processes and
-// the driver's own. The free amount is inexact.
+// MemGetInfo returns the free and total memory of the current context's device in bytes. It
+// counts allocations of all processes and the driver's own. The free amount is inexact: it is
+// too small by up to 256 KiB.
 func (d *Driver) MemGetInfo() (free, total uint64, err error) {
 	err = d.runCall("cuMemGetInfo", inContext, func(c *context) cudriver.Result {
 		n, err := c.dev.reportedFree()
@@ -90,7 +92,8 @@ func (d *Driver) MemGetInfo() (free, total uint64, err error) {
 	return free, total, err
 }
 
-// MemAlloc allocates legacy memory, rounded up to whole pages.
+// MemAlloc allocates n bytes of legacy memory, rounded up to whole pages of 4 KiB. The caller
+// must free it. The error is ErrorOutOfMemory if the device has too little free memory.
 func (d *Driver) MemAlloc(n uint64) (p cudriver.Ptr, err error) {
 	err = d.runBlockingCall("cuMemAlloc", inContext, func(c *context) cudriver.Result {
 		if n == 0 {
@@ -132,7 +135,8 @@ func (d *Driver) MemFree(p cudriver.Ptr) error {
 	})
 }
 
-// MemGetAddressRange returns the allocation that contains p.
+// MemGetAddressRange returns the address and the size in bytes of the allocation that contains
+// p. The error is ErrorNotFound if there is none.
 func (d *Driver) MemGetAddressRange(p cudriver.Ptr) (base cudriver.Ptr, size uint64, err error) {
 	err = d.runCall("cuMemGetAddressRange", inContext, func(*context) cudriver.Result {
 		for _, m := range d.mappings {
@@ -146,8 +150,9 @@ func (d *Driver) MemGetAddressRange(p cudriver.Ptr) (base cudriver.Ptr, size uin
 	return base, size, err
 }
 
-// MemHostRegister maps host memory on the devices. Its device address is the host address, as with
-// unified addressing.
+// MemHostRegister maps host memory on the devices. Its device address is the host address, as
+// with unified addressing. b must not be freed before it is unregistered. The error is
+// ErrorHostMemoryAlreadyRegistered if a page of b is registered already.
 func (d *Driver) MemHostRegister(b []byte, _ cudriver.HostFlags) error {
 	return d.runBlockingCall("cuMemHostRegister", inContext, func(c *context) cudriver.Result {
 		switch {
@@ -162,7 +167,7 @@ func (d *Driver) MemHostRegister(b []byte, _ cudriver.HostFlags) error {
 	})
 }
 
-// isOverlapped reports whether any page of b is registered.
+// isOverlapped reports whether any page of b is registered. The caller must hold d.mu.
 func (d *Driver) isOverlapped(b []byte) bool {
 	begin, end := pagesOf(b)
 	return slices.ContainsFunc(d.mappings, func(m *mapping) bool {
@@ -176,7 +181,7 @@ func pagesOf(b []byte) (begin, end uintptr) {
 	return begin / page * page, (begin + uintptr(len(b)) + page - 1) / page * page
 }
 
-// isRegistered reports whether b is within registered memory.
+// isRegistered reports whether b is within registered memory. The caller must hold d.mu.
 func (d *Driver) isRegistered(b []byte) bool {
 	begin := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	return slices.ContainsFunc(d.mappings, func(m *mapping) bool {
@@ -206,7 +211,8 @@ func (d *Driver) MemHostUnregister(b []byte) error {
 	})
 }
 
-// MemHostGetDevicePointer returns the device address of registered host memory.
+// MemHostGetDevicePointer returns the device address of registered host memory. b must begin
+// where the registered memory begins.
 func (d *Driver) MemHostGetDevicePointer(b []byte) (p cudriver.Ptr, err error) {
 	err = d.runCall("cuMemHostGetDevicePointer", inContext, func(*context) cudriver.Result {
 		m := d.registeredMapping(b)
@@ -233,7 +239,8 @@ func (d *Driver) MemcpyDtoHAsync(dst []byte, src cudriver.Ptr, s cudriver.Stream
 	})
 }
 
-// MemcpyAsync queues a copy between two device addresses, including registered host memory.
+// MemcpyAsync queues a copy of n bytes between two device addresses, including registered host
+// memory.
 func (d *Driver) MemcpyAsync(dst, src cudriver.Ptr, n uint64, s cudriver.Stream) error {
 	return d.queueWork("cuMemcpyAsync", s, func(c *context) cudriver.Result {
 		return copyBytes(d.bytesAt(c, dst, n, cudriver.AccessReadWrite), d.bytesAt(c, src, n, cudriver.AccessRead))
@@ -262,7 +269,8 @@ func (d *Driver) MemcpyPeerAsync(dst cudriver.Ptr, dstCtx cudriver.Context, src 
 	})
 }
 
-// originOf returns the origin of the mapping that contains p, or -1 if there is none.
+// originOf returns the origin of the mapping that contains p, or -1 if there is none. The
+// caller must hold d.mu.
 func (d *Driver) originOf(p cudriver.Ptr) origin {
 	for _, m := range d.mappings {
 		if p >= m.base && uint64(p-m.base) < uint64(len(m.mem)) {

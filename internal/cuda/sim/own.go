@@ -19,13 +19,14 @@ const (
 	mostUnsaid   = 256 << 10 // maximum reduction of the reported free memory
 )
 
-// reportedFree returns the free memory that the driver reports.
+// reportedFree returns the free memory that the driver reports, in bytes: a random amount less
+// than the actual one.
 func (d *device) reportedFree() (int64, error) {
 	n, err := d.free()
 	return max(n-rand.Int64N(mostUnsaid), 0), err
 }
 
-// free returns the actual amount of free memory.
+// free returns the actual amount of free memory in bytes.
 func (d *device) free() (int64, error) {
 	n, err := usedBytes(d.file, 0, d.size)
 	if err != nil {
@@ -35,7 +36,9 @@ func (d *device) free() (int64, error) {
 	return max(d.size-n-own, 0), err
 }
 
-// allocateOwn allocates n bytes for the context itself.
+// allocateOwn allocates n bytes for the context itself. They are freed with the context. It
+// returns ErrorOutOfMemory if the device has too little free memory. The caller must hold the
+// driver's lock.
 func (c *context) allocateOwn(n int64) cudriver.Result {
 	free, err := c.dev.free()
 	if err != nil {

@@ -58,7 +58,8 @@ func (d *Driver) DeviceTotalMem(id cudriver.Device) (n uint64, err error) {
 	return n, err
 }
 
-// DeviceAttribute returns an attribute of a device that supports everything that Shoal needs.
+// DeviceAttribute returns an attribute of a device that supports everything that Shoal needs,
+// or ErrorInvalidValue for an attribute that Shoal does not query.
 func (d *Driver) DeviceAttribute(a cudriver.Attribute, id cudriver.Device) (v int, err error) {
 	err = d.device("cuDeviceGetAttribute", id, func(*device) cudriver.Result {
 		switch a {
@@ -80,7 +81,8 @@ func (d *Driver) DeviceAttribute(a cudriver.Attribute, id cudriver.Device) (v in
 	return v, err
 }
 
-// Part enables or disables a configuration without peer access between devices.
+// Part simulates, if apart is set, devices without peer access to each other. By default they
+// have it.
 func (d *Driver) Part(apart bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -100,8 +102,8 @@ func (d *Driver) DeviceCanAccessPeer(id, peer cudriver.Device) (can bool, err er
 	return can, err
 }
 
-// PrimaryCtxRetain retains the device's primary context, and creates it if necessary. It does not
-// make the context current.
+// PrimaryCtxRetain retains the device's primary context, and creates it if necessary. It does
+// not make the context current. The caller must release it.
 func (d *Driver) PrimaryCtxRetain(id cudriver.Device) (c cudriver.Context, err error) {
 	err = d.device("cuDevicePrimaryCtxRetain", id, func(dev *device) cudriver.Result {
 		if dev.ctx == nil && d.taken {
@@ -124,8 +126,8 @@ func (d *Driver) PrimaryCtxRetain(id cudriver.Device) (c cudriver.Context, err e
 	return c, err
 }
 
-// Take simulates another process that uses all devices exclusively, and their exclusive compute
-// mode.
+// Take simulates, if taken is set, another process that uses all devices exclusively, and their
+// exclusive compute mode: a context cannot be created.
 func (d *Driver) Take(taken bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -157,7 +159,8 @@ func (d *Driver) PrimaryCtxRelease(id cudriver.Device) error {
 	})
 }
 
-// CtxSetCurrent sets the current context of this OS thread.
+// CtxSetCurrent sets the current context of this OS thread. 0 means none. The caller must have
+// locked the goroutine to the thread.
 func (d *Driver) CtxSetCurrent(id cudriver.Context) error {
 	return d.runCall("cuCtxSetCurrent", initialised, func(*context) cudriver.Result {
 		if id != 0 && d.contexts[id] == nil {
@@ -168,7 +171,7 @@ func (d *Driver) CtxSetCurrent(id cudriver.Context) error {
 	})
 }
 
-// CtxGetCurrent returns the current context of this OS thread, or 0.
+// CtxGetCurrent returns the current context of this OS thread, or 0 if it has none.
 func (d *Driver) CtxGetCurrent() (id cudriver.Context, err error) {
 	err = d.runCall("cuCtxGetCurrent", initialised, func(*context) cudriver.Result {
 		id = d.current[sys.ThreadID()]

@@ -28,7 +28,8 @@ type hardwareQueue struct {
 	over  chan struct{} // closed when the context ends
 }
 
-// openQueues starts a context's queues.
+// openQueues starts a context's queues, each with a goroutine of its own. [context.closeQueues]
+// stops them.
 func (d *Driver) openQueues(c *context) {
 	n, err := strconv.Atoi(os.Getenv(connectionsKey))
 	if err != nil || n < 1 {
@@ -49,7 +50,7 @@ func (c *context) nextQueue() hardwareQueue {
 	return l
 }
 
-// closeQueues stops the queues and discards unfinished work.
+// closeQueues stops the queues and discards unfinished work. It must be called once.
 func (c *context) closeQueues() { close(c.queues[0].over) }
 
 func (d *Driver) run(c *context, l hardwareQueue) {
@@ -69,7 +70,8 @@ func (d *Driver) run(c *context, l hardwareQueue) {
 	}
 }
 
-// enqueue appends a task to the queue, and blocks while the queue is full.
+// enqueue appends a task to the queue, and blocks while the queue is full. It discards the task
+// if the context has ended. The caller must not hold the driver's lock.
 func (l hardwareQueue) enqueue(t task) {
 	give := func(t task) {
 		select {

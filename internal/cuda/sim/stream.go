@@ -11,8 +11,9 @@ import (
 // tick is the polling interval of waits.
 const tick = 50 * time.Microsecond
 
-// A work is one operation of a stream. It runs with the driver locked. If it returns ErrorNotReady,
-// it is called again later.
+// A work is one operation of a stream. It runs with the driver locked. If it returns
+// ErrorNotReady, it is called again later. Another result than Success becomes the error of the
+// context.
 type work func(c *context) cudriver.Result
 
 // A task is queued work. waits is set if it waits for a condition that may never hold.
@@ -31,7 +32,8 @@ type stream struct {
 	done   uint64
 }
 
-// StreamCreate creates a stream. It ignores the flags.
+// StreamCreate creates a stream in the current context. It ignores the flags. The caller must
+// destroy the stream.
 func (d *Driver) StreamCreate(cudriver.StreamFlags) (id cudriver.Stream, err error) {
 	err = d.runCall("cuStreamCreate", inContext, func(c *context) cudriver.Result {
 		id = cudriver.Stream(d.nextHandle())
@@ -65,20 +67,22 @@ func (d *Driver) tryTask(c *context, t task) bool {
 	return true
 }
 
-// queueWork appends work to a stream.
+// queueWork appends work to a stream of the current context, for the CUDA function call. It
+// does not wait for the work, but blocks while the queue is full.
 func (d *Driver) queueWork(call string, id cudriver.Stream, w work) error {
 	_, _, err := d.appendTask(call, id, task{work: w})
 	return err
 }
 
-// queueWait appends work that waits to a stream.
+// queueWait is [Driver.queueWork] for work that waits for a condition that may never hold.
 func (d *Driver) queueWait(call string, id cudriver.Stream, w work) error {
 	_, _, err := d.appendTask(call, id, task{work: w, waits: true})
 	return err
 }
 
-// appendTask appends a task to a stream. It returns the stream and the number of tasks queued on it
-// so far.
+// appendTask appends a task to a stream of the current context. It returns the stream and the
+// number of tasks queued on it so far, including this one. The error is ErrorInvalidHandle if
+// the context has no such stream.
 func (d *Driver) appendTask(call string, id cudriver.Stream, t task) (s *stream, n uint64, err error) {
 	err = d.runCall(call, inContext, func(c *context) cudriver.Result {
 		if s = d.streams[id]; s == nil || s.ctx != c {
@@ -150,7 +154,7 @@ func (d *Driver) StreamDestroy(id cudriver.Stream) error {
 	})
 }
 
-// StreamQuery returns ErrorNotReady while work is pending.
+// StreamQuery returns ErrorNotReady while work is pending, and otherwise nil.
 func (d *Driver) StreamQuery(id cudriver.Stream) error { return d.queryStream("cuStreamQuery", id) }
 
 func (d *Driver) queryStream(call string, id cudriver.Stream) error {
@@ -171,7 +175,8 @@ func (d *Driver) StreamSynchronize(id cudriver.Stream) error {
 	return pollUntilReady(func() error { return d.queryStream("cuStreamSynchronize", id) })
 }
 
-// pollUntilReady calls ask until it returns something other than ErrorNotReady.
+// pollUntilReady calls ask until it returns something other than ErrorNotReady, and returns
+// that. It must not be called with the driver's lock.
 func pollUntilReady(ask func() error) error {
 	for turn := 0; ; turn++ {
 		err := ask()

@@ -16,7 +16,7 @@ type Times struct {
 	Load    time.Duration // compilation of a kernel
 }
 
-// String returns the corresponding value of [TimesKey].
+// String returns the corresponding value of [TimesKey]: three numbers of nanoseconds.
 func (t Times) String() string { return fmt.Sprint(int64(t.Init), int64(t.Context), int64(t.Load)) }
 
 func timesOf(text string) (t Times) {

@@ -7,8 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 )
 
-// StreamWriteValue32 queues a write of v to p, which must be 4-byte aligned. Other processes may
-// wait for the value.
+// StreamWriteValue32 queues a write of v to p, which must be 4-byte aligned; otherwise the
+// error is ErrorInvalidValue. Other processes may wait for the value.
 func (d *Driver) StreamWriteValue32(s cudriver.Stream, p cudriver.Ptr, v uint32) error {
 	return d.value("cuStreamWriteValue32", s, p, d.queueWork, func(word *atomic.Uint32) cudriver.Result {
 		word.Store(v)
@@ -17,7 +17,7 @@ func (d *Driver) StreamWriteValue32(s cudriver.Stream, p cudriver.Ptr, v uint32)
 }
 
 // StreamWaitValue32 makes the stream wait until int32(value at p - v) >= 0. p must be 4-byte
-// aligned.
+// aligned; otherwise the error is ErrorInvalidValue.
 func (d *Driver) StreamWaitValue32(s cudriver.Stream, p cudriver.Ptr, v uint32) error {
 	return d.value("cuStreamWaitValue32", s, p, d.queueWait, func(word *atomic.Uint32) cudriver.Result {
 		if int32(word.Load()-v) < 0 {

@@ -16,7 +16,9 @@ type physical struct {
 	shareable bool
 }
 
-// create allocates n bytes of the device's memory. The memory contains garbage.
+// create allocates n bytes of the device's memory at a multiple of align. The memory contains
+// garbage. The caller must close the file of the result. It returns ErrorOutOfMemory if the
+// device has too little free memory.
 func (d *device) create(n, align int64) (*physical, cudriver.Result) {
 	if n > d.size {
 		return nil, cudriver.ErrorOutOfMemory
@@ -38,7 +40,7 @@ func (d *device) create(n, align int64) (*physical, cudriver.Result) {
 	return &physical{dev: d, file: f, at: span{off, n}}, cudriver.Success
 }
 
-// MemGetAllocationGranularity returns the granularity of data centre GPUs.
+// MemGetAllocationGranularity returns 2 MiB, the granularity of data centre GPUs.
 func (d *Driver) MemGetAllocationGranularity(p cudriver.AllocationProp, _ cudriver.Granularity) (uint64, error) {
 	return granularity, d.runCall("cuMemGetAllocationGranularity", initialised, func(*context) cudriver.Result {
 		_, r := d.owner(p)
@@ -56,7 +58,8 @@ func (d *Driver) owner(p cudriver.AllocationProp) (*device, cudriver.Result) {
 	return d.devices[p.Location.ID], cudriver.Success
 }
 
-// MemCreate allocates memory without an address. n must be a multiple of the granularity.
+// MemCreate allocates n bytes of memory without an address. n must be a multiple of the
+// granularity. The caller must release the handle.
 func (d *Driver) MemCreate(n uint64, p cudriver.AllocationProp) (h cudriver.MemHandle, err error) {
 	err = d.runCall("cuMemCreate", inContext, func(*context) cudriver.Result {
 		dev, r := d.owner(p)
@@ -82,7 +85,7 @@ func (d *Driver) addPhysical(ph *physical) cudriver.MemHandle {
 	return h
 }
 
-// MemRelease releases a handle. Mappings keep the memory alive.
+// MemRelease releases a handle. Mappings and exported descriptors keep the memory alive.
 func (d *Driver) MemRelease(h cudriver.MemHandle) error {
 	return d.runCall("cuMemRelease", inContext, func(*context) cudriver.Result {
 		ph := d.handles[h]
@@ -97,9 +100,10 @@ func (d *Driver) MemRelease(h cudriver.MemHandle) error {
 	})
 }
 
-// MemExport returns a new descriptor that references the memory. CUDA does not document whether the
-// descriptor is close-on-exec, so this one is not: if the caller does not set the flag, child
-// programs keep the memory alive.
+// MemExport returns a new descriptor that references the memory, which the caller must close.
+// CUDA does not document whether the descriptor is close-on-exec, so this one is not: if the
+// caller does not set the flag, child programs keep the memory alive. The error is
+// ErrorInvalidValue if the memory is imported or not shareable.
 func (d *Driver) MemExport(h cudriver.MemHandle) (fd int, err error) {
 	err = d.runCall("cuMemExportToShareableHandle", inContext, func(*context) cudriver.Result {
 		ph := d.handles[h]
@@ -115,7 +119,9 @@ func (d *Driver) MemExport(h cudriver.MemHandle) (fd int, err error) {
 	return fd, err
 }
 
-// MemImport returns a handle with a reference of its own to the memory. The caller still owns fd.
+// MemImport returns a handle with a reference of its own to the memory. The caller still owns
+// fd, and must release the handle. The error is ErrorUnknown if fd does not reference memory of
+// a simulated device.
 func (d *Driver) MemImport(fd int) (h cudriver.MemHandle, err error) {
 	err = d.runCall("cuMemImportFromShareableHandle", inContext, func(*context) cudriver.Result {
 		f, err := sys.DuplicateNumber(fd)
@@ -133,8 +139,9 @@ func (d *Driver) MemImport(fd int) (h cudriver.MemHandle, err error) {
 	return h, err
 }
 
-// physicalOf returns the memory that a file description stands for, or nil. The description's
-// position is the memory's offset, and the lock at that offset has its size.
+// physicalOf returns the memory that a file description stands for, or nil if it stands for
+// none. The result takes ownership of f. The description's position is the memory's offset, and
+// the lock at that offset has its size.
 func (d *Driver) physicalOf(f *os.File) *physical {
 	id, _, err := sys.Identify(f)
 	if err != nil {
@@ -156,7 +163,8 @@ func (d *Driver) physicalOf(f *os.File) *physical {
 	return nil
 }
 
-// MemAddressReserve reserves an address range. n must be a multiple of the granularity.
+// MemAddressReserve reserves an address range of n bytes. n must be a multiple of the
+// granularity. The caller must free the range.
 func (d *Driver) MemAddressReserve(n, align uint64) (p cudriver.Ptr, err error) {
 	err = d.runCall("cuMemAddressReserve", inContext, func(*context) cudriver.Result {
 		if n == 0 || n%granularity != 0 || align > granularity {
