@@ -8,20 +8,23 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Any builds a Go value of plain types: map[string]any, or map[any]any if a key is a number; []any;
-// []string and [][]byte for the strings and bytes of a batch; int64, float64, bool, string and
-// []byte for the leaves of a single sample; and tensors.
+// Any builds a Go value of plain types: map[string]any, or map[any]any if a key is a number;
+// []any; []string and [][]byte for the strings and bytes of a batch; int64, float64, bool,
+// string and []byte for the leaves of a single sample; and tensors. It closes tensors and
+// returns errors as [Value.Into] does.
 func (v Value) Any() (any, error) {
 	var out any
 	err := v.Into(&out)
 	return out, err
 }
 
-// Into builds a Go value in *dst. dst must be a non-nil pointer. Maps become maps and structs, by
-// the tags that [Flatten] reads. Lists become slices, arrays, and structs tagged as tuples. The
-// tensors of numbers and strings are closed after their values are copied; other tensors are stored
-// as they are. Into returns an error that wraps [ErrValue] if a part does not fit its destination,
-// such as a key without a struct field, and one that wraps [ErrSpec] if v is inconsistent.
+// Into builds a Go value in *dst. dst must be a non-nil pointer. Maps become maps and structs,
+// by the tags that [Flatten] reads. Lists become slices, arrays, and structs tagged as tuples.
+// The tensors of numbers and strings are closed after their values are copied; other tensors
+// are stored as they are, and the caller must close them. Into returns an error that wraps
+// [ErrValue] if a part does not fit its destination, such as a key without a struct field, and
+// one that wraps [ErrSpec] if v is inconsistent. After an error *dst may be built and the
+// tensors may be closed in part.
 func (v Value) Into(dst any) error {
 	n, err := Parse(v.Spec)
 	if err != nil {
@@ -41,7 +44,8 @@ func (v Value) Into(dst any) error {
 	return nil
 }
 
-// A builder holds the state of [Value.Into].
+// A builder holds the state of [Value.Into]: the tensors that are left, and the path of the
+// current part.
 type builder struct {
 	rest []*tensor.Tensor
 	path path
@@ -79,7 +83,8 @@ func (b *builder) buildNode(n *Node, to reflect.Value) error {
 	return b.setLeaf(n.Kind, leaf, to)
 }
 
-// setLeaf stores a leaf in to. It returns an error if a number does not fit.
+// setLeaf stores a leaf of kind k in to. It returns an error that wraps [ErrValue] if the leaf
+// does not fit the type, or a number overflows it.
 func (b *builder) setLeaf(k Kind, leaf any, to reflect.Value) error {
 	v := reflect.ValueOf(leaf)
 	if !v.IsValid() {
@@ -110,7 +115,8 @@ func (b *builder) setLeaf(k Kind, leaf any, to reflect.Value) error {
 	return nil
 }
 
-// buildItem builds an item of a map or a list.
+// buildItem builds in to the item n of a map or a list, at the given step of the path: a key or
+// an index.
 func (b *builder) buildItem(step any, n *Node, to reflect.Value) error {
 	b.path = append(b.path, step)
 	err := b.buildNode(n, to)
@@ -202,9 +208,10 @@ func (b *builder) buildList(n *Node, to reflect.Value) error {
 	return nil
 }
 
-// Leaf returns the Go value of a leaf from its tensors. It returns an error that wraps [ErrSpec] if
-// a tensor has the wrong dtype or shape, or if offsets are invalid, and for lists of ragged rows,
-// which are only collated. Strings and bytes are copied, but a tensor is returned itself.
+// Leaf returns the Go value of a leaf from its tensors, as many as [Node.Tensors] returns. It
+// returns an error that wraps [ErrSpec] if a tensor has the wrong dtype or shape, or if offsets
+// are invalid, and for lists of ragged rows, which are only collated. Strings and bytes are
+// copied, but a tensor is returned itself. Leaf closes no tensors.
 func (n *Node) Leaf(of []*tensor.Tensor) (any, error) {
 	switch n.Kind {
 	case Ragged:
@@ -246,7 +253,8 @@ func bytesOf(t *tensor.Tensor) ([]byte, error) {
 	return tensor.Data[uint8](t), nil
 }
 
-// splitAtOffsets splits bytes at their offsets.
+// splitAtOffsets splits the bytes in of at the offsets in at, and returns copies of the parts:
+// a []string if k is Texts, and otherwise a [][]byte. The error wraps [ErrSpec].
 func splitAtOffsets(k Kind, of, at *tensor.Tensor) (any, error) {
 	b, err := bytesOf(of)
 	if err != nil || at.DType() != tensor.Int64 || at.Dims() != 1 || at.Numel() == 0 {

@@ -39,8 +39,8 @@ type Field struct {
 	Inner  bool          // the tensor is a part of strings, which is not visible by itself
 }
 
-// A Memory allocates the tensors of a batch. It must return one tensor for each field. The tensors
-// need not be cleared.
+// A Memory allocates the tensors of a batch. It must return one tensor for each field, with its
+// dtype, shape and device, which the caller then owns. The tensors need not be cleared.
 type Memory func(fields []Field) ([]*tensor.Tensor, error)
 
 // OnHeap is a [Memory] that allocates each tensor separately.
@@ -60,7 +60,7 @@ func OnHeap(fields []Field) ([]*tensor.Tensor, error) {
 	return all, nil
 }
 
-// A RowError is the error of one sample among several.
+// A RowError is the error of one sample among several. Row is the index of the sample.
 type RowError struct {
 	Row int
 	Err error
@@ -73,10 +73,12 @@ func (e *RowError) Error() string { return fmt.Sprintf("sample %d: %v", e.Row, e
 func (e *RowError) Unwrap() error { return e.Err }
 
 // Collate builds a batch from samples, which must not be empty and must all have the same
-// structure. It combines them as torch's default_collate does: tensors are stacked, numbers become
-// tensors, strings become lists of strings, and maps and lists of values become maps and lists of
-// batches. rules must be the rules that the samples were flattened with. If one sample causes the
-// error, the error is a [*RowError].
+// structure. It combines them as torch's default_collate does: tensors are stacked, numbers
+// become tensors, strings become lists of strings, and maps and lists of values become maps and
+// lists of batches. rules must be the rules that the samples were flattened with, and memory
+// allocates the tensors of the batch. The samples' tensors are copied and stay open. If one
+// sample causes the error, the error is a [*RowError]; it wraps [ErrShape] if the sample
+// differs from the first one, and [ErrValue] if the sample cannot be batched.
 func Collate(samples []Value, rules Rules, memory Memory) (Value, error) {
 	if len(samples) == 0 {
 		return Value{}, errors.New("batch has 0 samples, want at least 1")
@@ -105,7 +107,8 @@ func Collate(samples []Value, rules Rules, memory Memory) (Value, error) {
 	return c.writeBatch(out, memory)
 }
 
-// A collator plans the tensors of a batch, and then fills them.
+// A collator plans the tensors of a batch, and then fills them. fields and fills have an
+// element for each tensor of the batch.
 type collator struct {
 	samples []Value
 	rules   Rules
@@ -115,7 +118,8 @@ type collator struct {
 	fills   []func(to *tensor.Tensor)
 }
 
-// writeBatch allocates the tensors of the batch and fills them.
+// writeBatch allocates the tensors of the batch with memory, fills them, and returns the batch
+// with the structure out.
 func (c *collator) writeBatch(out *Node, memory Memory) (Value, error) {
 	tensors, err := memory(c.fields)
 	if err != nil {
@@ -128,14 +132,16 @@ func (c *collator) writeBatch(out *Node, memory Memory) (Value, error) {
 	return Value{out.Spec(), tensors}, nil
 }
 
-// addField adds a tensor to the batch, which fill fills after its allocation.
+// addField adds a tensor to the batch. fill is called after its allocation, and must write all
+// of its elements.
 func (c *collator) addField(f Field, fill func(to *tensor.Tensor)) {
 	c.fields, c.fills = append(c.fields, f), append(c.fills, fill)
 }
 
 func (c *collator) rowError(row int, err error) error { return &RowError{row, c.path.wrapError(err)} }
 
-// nextTensors returns the next tensor of each sample.
+// nextTensors returns the next tensor of each sample, and advances c.next. The error is a
+// [*RowError] that wraps [ErrSpec] if a sample has no more.
 func (c *collator) nextTensors() ([]*tensor.Tensor, error) {
 	rows := make([]*tensor.Tensor, len(c.samples))
 	for row, s := range c.samples {
@@ -170,7 +176,8 @@ func (c *collator) collateNode(n *Node) (*Node, error) {
 	return &Node{Kind: Tensor}, c.stackRows(rows)
 }
 
-// collateRagged collates a ragged part. It also returns the fields that its rule adds.
+// collateRagged plans the batch of a ragged part, and returns its structure. It also returns
+// the fields that its rule adds.
 func (c *collator) collateRagged(n *Node) (*Node, []extra, error) {
 	of := make([][]*tensor.Tensor, len(c.samples))
 	for range n.Depth {
@@ -185,8 +192,8 @@ func (c *collator) collateRagged(n *Node) (*Node, []extra, error) {
 	return c.planRagged(n, of)
 }
 
-// collateItems builds a map or a list of batches. Fields added by rules follow the fields of the
-// samples.
+// collateItems plans a map or a list of batches, and returns its structure. Fields added by
+// rules follow the fields of the samples.
 func (c *collator) collateItems(n *Node) (*Node, error) {
 	out := &Node{Kind: n.Kind, Keys: n.Keys}
 	if n.Kind == Tuple {
@@ -217,7 +224,8 @@ func (c *collator) collateItem(n *Node) (*Node, []extra, error) {
 	return out, nil, err
 }
 
-// stackRows plans the tensor that stacks rows. All rows must have the same dtype, shape and device.
+// stackRows plans the tensor that stacks rows. All rows must have the same dtype, shape and
+// device; otherwise the error is a [*RowError] that wraps [ErrShape].
 func (c *collator) stackRows(rows []*tensor.Tensor) error {
 	first := rows[0]
 	for row, t := range rows {
@@ -240,8 +248,8 @@ func copyToView(to, from *tensor.Tensor) {
 	to.Close()
 }
 
-// checkTensorsMatch returns an error that wraps [ErrShape] unless two tensors have the same dtype,
-// device and shape, ignoring the first skip dimensions.
+// checkTensorsMatch returns an error that wraps [ErrShape] unless t has the dtype, the device
+// and the shape of first. It ignores the sizes of the first skip dimensions.
 func checkTensorsMatch(t, first *tensor.Tensor, skip int) error {
 	switch {
 	case t.DType() != first.DType():
@@ -255,7 +263,8 @@ func checkTensorsMatch(t, first *tensor.Tensor, skip int) error {
 	return nil
 }
 
-// planTexts plans the two tensors of strings or of bytes.
+// planTexts plans the two tensors of strings or of bytes, with one item for each row, and
+// returns their structure.
 func (c *collator) planTexts(k Kind, rows []*tensor.Tensor) *Node {
 	offsets := offsetsOf(rows)
 	total := offsets[len(rows)]
@@ -334,9 +343,10 @@ func (n *Node) raiseDepths(other *Node) {
 	}
 }
 
-// Differ returns an error that describes the first difference between the structure of a sample and
-// the structure of the first sample of its batch. The error wraps [ErrShape]. Differ returns nil if
-// the structures are equal but for the depths of ragged lists.
+// Differ returns an error that describes the first difference between spec, the structure of a
+// sample, and first, the structure of the first sample of its batch. The error wraps
+// [ErrShape], or [ErrSpec] if a description is invalid. Differ returns nil if the structures
+// are equal but for the depths of ragged lists.
 func Differ(spec, first string) error {
 	a, errA := Parse(spec)
 	b, errB := Parse(first)

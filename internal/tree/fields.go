@@ -7,7 +7,9 @@ import (
 	"sync"
 )
 
-// A structType holds the parsed tags of a struct type.
+// A structType holds the parsed tags of a struct type. names and index have the keys and the
+// indices of its fields. tuple is true for a struct tagged as a list. If err is not nil, the
+// type cannot be used.
 type structType struct {
 	names []string
 	index []int
@@ -18,8 +20,9 @@ type structType struct {
 var structs sync.Map // reflect.Type to *structType
 
 // structOf returns the parsed tags of a struct type. The key of a field is the name in
-// `data:"name"`, otherwise the name in `torch:"name"`, otherwise the field's own name. The name "-"
-// omits the field. A field _ with `data:",tuple"` makes the struct a list.
+// `data:"name"`, otherwise the name in `torch:"name"`, otherwise the field's own name. The name
+// "-" omits the field. A field _ with `data:",tuple"` makes the struct a list. The result is
+// cached and must not be changed. Its err is set if an unexported field is not omitted.
 func structOf(t reflect.Type) *structType {
 	if s, ok := structs.Load(t); ok {
 		return s.(*structType)

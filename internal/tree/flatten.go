@@ -16,7 +16,8 @@ import (
 // such as a function.
 var ErrValue = errors.New("value cannot be batched")
 
-// A Value is a value decomposed into its structure and its tensors.
+// A Value is a value decomposed into its structure and its tensors. [Flatten], [FlattenBatch]
+// and [Collate] make it.
 type Value struct {
 	Spec    string // description of the structure; see Parse
 	Tensors []*tensor.Tensor
@@ -29,10 +30,11 @@ type ordered interface {
 }
 
 // Flatten decomposes v, which may consist of tensors, numbers, bools, strings, []byte, nil, and
-// slices, arrays, maps and structs of these. The result contains the tensors of v themselves, not
-// copies; the other tensors are new. A slice of numbers at a path with a rule becomes one ragged
-// row instead of a list. Flatten returns an error that wraps [ErrValue] and names the path if v has
-// another part, a closed or nil tensor, or no part at the path of a rule.
+// slices, arrays, maps and structs of these. The result contains the tensors of v themselves,
+// not copies; the other tensors are new. A slice of numbers at a path with a rule becomes one
+// ragged row instead of a list. Flatten returns an error that wraps [ErrValue] and names the
+// path if v has another part, a closed or nil tensor, more than 64 levels or 2²⁰ parts, or no
+// part at the path of a rule.
 func Flatten(v any, rules Rules) (Value, error) {
 	f := flattener{rules: rules}
 	err := f.addValue(v)
@@ -45,8 +47,8 @@ func Flatten(v any, rules Rules) (Value, error) {
 	return Value{string(f.spec), f.tensors}, nil
 }
 
-// FlattenBatch is [Flatten] for a batch, in which a []string or a [][]byte has one item for each
-// sample and is not a list.
+// FlattenBatch is [Flatten] without rules for a batch, in which a []string or a [][]byte has
+// one item for each sample and is not a list.
 func FlattenBatch(v any) (Value, error) {
 	f := flattener{batch: true}
 	if err := f.addValue(v); err != nil {
@@ -55,7 +57,7 @@ func FlattenBatch(v any) (Value, error) {
 	return Value{string(f.spec), f.tensors}, nil
 }
 
-// A flattener holds the state of [Flatten].
+// A flattener holds the state of [Flatten] and [FlattenBatch].
 type flattener struct {
 	rules   Rules
 	batch   bool
@@ -204,7 +206,8 @@ func addItemList(f *flattener, k Kind, n int, item func(i int) any) error {
 	return nil
 }
 
-// addMap adds a map, in the order of its keys.
+// addMap adds a map, in the order of its keys. It returns an error that wraps [ErrValue] if a
+// key is not a string or an integer, or two keys are equal as keys of a [Node].
 func (f *flattener) addMap(v reflect.Value) error {
 	keys, values := make([]any, 0, v.Len()), make(map[any]any, v.Len())
 	for it := v.MapRange(); it.Next(); {
@@ -277,7 +280,8 @@ func keyOf(k any) (key any, ok bool) {
 	return nil, false
 }
 
-// compareKeys orders numbers before strings.
+// compareKeys returns -1, 0 or 1 as a sorts before b, equals it, or sorts after it. It orders
+// numbers before strings.
 func compareKeys(a, b any) int {
 	x, xText := a.(string)
 	y, yText := b.(string)

@@ -14,8 +14,9 @@ type list struct {
 	depth int // 1 for a row
 }
 
-// listOf returns v as a list. ok is false if v is nothing of the kind. Lists of numbers are rows.
-// An empty list counts as a row without elements.
+// listOf returns v as a list. ok is false if v is neither a tensor with dimensions nor a slice
+// or array of numbers, or of such lists. Lists of numbers are rows. An empty list counts as a
+// row without elements.
 func listOf(v any) (l list, ok bool) {
 	if t, ok := v.(*tensor.Tensor); ok {
 		return list{row: t, depth: 1}, t != nil && !IsClosed(t) && t.Dims() > 0
@@ -42,8 +43,8 @@ func (l list) isEmpty() bool { return len(l.items) == 0 && (l.row == nil || isEm
 
 func isEmptyRow(t *tensor.Tensor) bool { return t.Dims() == 1 && t.Dim(0) == 0 }
 
-// split returns the items of l. The items of a row are its parts in the first dimension. ok is
-// false if they have no dimensions.
+// split returns the items of l. The items of a row are its parts in the first dimension, which
+// are views. ok is false if the row has one dimension, so that its items are numbers.
 func (l list) split() (items []list, ok bool) {
 	if l.row == nil || l.isEmpty() {
 		return l.items, true
@@ -57,15 +58,15 @@ func (l list) split() (items []list, ok bool) {
 	return items, true
 }
 
-// A jagged is a list as it is encoded: by its rows, by the lengths of the lists at each level above
-// them, from the inside out, and by the number of items of the outermost list.
+// A jagged is a list as it is encoded: by its rows, and by the lengths of the lists at each
+// level above them, from the inside out. The lengths of the rows are not among them.
 type jagged struct {
 	rows    []*tensor.Tensor
 	lengths [][]int64
 }
 
 // collect appends the rows of l, which are depth levels down, and the lengths of its lists. It
-// returns false if a row has fewer levels.
+// returns false if a row has fewer levels, because l then has numbers beside lists.
 func (j *jagged) collect(l list, depth int) bool {
 	if depth == 1 {
 		if l.row == nil {
@@ -90,8 +91,9 @@ func (j *jagged) collect(l list, depth int) bool {
 	return true
 }
 
-// addLists adds a list of rows or of lists for a rule: the concatenated rows, their lengths, and
-// for each level above them the lengths of its lists.
+// addLists adds a list of rows or of lists for the rule with the given index: the concatenated
+// rows, their lengths, and for each level above them the lengths of its lists. The error wraps
+// [ErrValue].
 func (f *flattener) addLists(rule int, l list) error {
 	j := jagged{lengths: make([][]int64, l.depth-2)}
 	if !j.collect(l, l.depth) {
@@ -113,7 +115,9 @@ func appendRagged(spec []byte, rule, depth int) []byte {
 	return appendCount(appendCount(append(spec, byte(Ragged)), rule), depth)
 }
 
-// joinRows concatenates rows, and returns the length of each.
+// joinRows concatenates rows into a new tensor, and returns the length of each. If all rows are
+// empty, values is an empty int64 tensor. The error wraps [ErrValue] if a row is on a device,
+// or the rows differ in dtype or in their shapes beyond the first dimension.
 func joinRows(rows []*tensor.Tensor) (values *tensor.Tensor, lengths []int64, err error) {
 	first, total := firstRow(rows), 0
 	lengths = make([]int64, len(rows))
@@ -156,8 +160,9 @@ func firstRow(rows []*tensor.Tensor) *tensor.Tensor {
 	return nil
 }
 
-// deepenRagged returns the tensors of a ragged value of depth have as one of depth want. The first
-// dimension of its rows becomes a level of lists. It returns an error if the rows are numbers.
+// deepenRagged returns the tensors of a ragged value of depth have as one of depth want. The
+// first dimension of its rows becomes a level of lists. It returns an error that wraps
+// [ErrShape] if the rows are numbers.
 func deepenRagged(of []*tensor.Tensor, have, want int) ([]*tensor.Tensor, error) {
 	for ; have < want; have++ {
 		values := of[0]

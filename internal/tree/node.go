@@ -26,11 +26,12 @@ const (
 	Tuple     Kind = 'u' // like List, for an array or a struct tagged as a tuple
 )
 
-// A Node describes the structure of a value or of one of its parts.
+// A Node describes the structure of a value or of one of its parts. [Parse] makes it from a
+// description.
 type Node struct {
 	Kind  Kind
 	Rule  int   // index of the rule of a Ragged
-	Depth int   // of a Ragged: 1 for a row, 2 for a list of rows, and so on; see [lists]
+	Depth int   // of a Ragged: 1 for a row, 2 for a list of rows, and so on; see [list]
 	Keys  []any // keys of a Map, string or int64
 	Items []*Node
 }
@@ -119,7 +120,8 @@ const (
 // ErrSpec is wrapped by the error for a description that is invalid, or does not match its tensors.
 var ErrSpec = errors.New("malformed description of a value")
 
-// Spec returns the description of the structure. Equal structures have equal descriptions.
+// Spec returns the description of the structure, which [Parse] parses. Equal structures have
+// equal descriptions.
 func (n *Node) Spec() string { return string(n.appendSpec(nil)) }
 
 func (n *Node) appendSpec(b []byte) []byte {
@@ -151,7 +153,7 @@ func appendKey(b []byte, k any) []byte {
 }
 
 // Parse parses a description. It returns an error that wraps [ErrSpec] if the description is
-// invalid.
+// invalid, or has more than 64 levels or 2²⁰ parts.
 func Parse(spec string) (*Node, error) {
 	p := parser{rest: []byte(spec)}
 	n, err := p.parseNode(0)
@@ -161,7 +163,8 @@ func Parse(spec string) (*Node, error) {
 	return n, err
 }
 
-// A parser parses a description.
+// A parser parses a description. rest is the part that is left, and nodes the number of nodes
+// so far.
 type parser struct {
 	rest  []byte
 	nodes int
@@ -194,7 +197,8 @@ func (p *parser) parseNode(depth int) (*Node, error) {
 	return n, p.parseItems(n, depth)
 }
 
-// parseItems parses the keys and the items of a Map, a List or a Tuple.
+// parseItems parses the keys and the items of n, a Map, a List or a Tuple, at the given depth,
+// into n.
 func (p *parser) parseItems(n *Node, depth int) error {
 	count, err := p.parseNumber()
 	if err != nil {
@@ -217,7 +221,8 @@ func (p *parser) parseItems(n *Node, depth int) error {
 	return nil
 }
 
-// parseNumber parses a count or the index of a rule, at most maxNodes.
+// parseNumber parses a count or the index of a rule, at most maxNodes. The error wraps
+// [ErrSpec].
 func (p *parser) parseNumber() (int, error) {
 	v, n := binary.Uvarint(p.rest)
 	if n <= 0 || v > maxNodes {
@@ -281,7 +286,8 @@ func (p path) formatSteps(key func(string) string) string {
 	return string(b)
 }
 
-// wrapError adds the path to an error.
+// wrapError returns an error that wraps err and names the path. It returns err itself if the
+// path is empty.
 func (p path) wrapError(err error) error {
 	if len(p) == 0 {
 		return err

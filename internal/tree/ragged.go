@@ -22,9 +22,9 @@ type raggedField struct {
 	dims    []int            // dimensions of the batch from the samples' items to the rows' elements
 }
 
-// newRaggedField returns the field n. of are the tensors of each sample. The error is a [*RowError]
-// if the rows of a sample have no dimensions, are on a device, do not match the first rows, or are
-// longer than the rule's Length.
+// newRaggedField returns the field of the ragged part n. of are the tensors of each sample. The
+// error is a [*RowError] if the rows of a sample have no dimensions, are on a device, do not
+// match the first rows, or are longer than the rule's Length.
 func (c *collator) newRaggedField(n *Node, of [][]*tensor.Tensor) (*raggedField, error) {
 	f := &raggedField{rule: c.rules.list[n.Rule], depth: n.Depth}
 	for row, t := range of {
@@ -54,7 +54,8 @@ func (c *collator) newRaggedField(n *Node, of [][]*tensor.Tensor) (*raggedField,
 	return f, c.setDims(f)
 }
 
-// firstValues returns the rows of the first sample that has any with a dtype.
+// firstValues returns the rows of the first sample that has any with a dtype, or of the first
+// sample if there is none.
 func (f *raggedField) firstValues() *tensor.Tensor {
 	if t := firstRow(f.values); t != nil {
 		return t
@@ -70,8 +71,8 @@ func (f *raggedField) count(sample int) int {
 	return len(f.lengths[sample][f.depth-2])
 }
 
-// setDims sets the dimensions that lists are padded to. It returns a [*RowError] if a row is longer
-// than the rule's Length.
+// setDims sets f.dims, the dimensions that lists are padded to. It returns a [*RowError] if a
+// row is longer than the rule's Length.
 func (c *collator) setDims(f *raggedField) error {
 	f.dims = make([]int, f.depth)
 	for row := range f.values {
@@ -97,7 +98,7 @@ func (c *collator) setDims(f *raggedField) error {
 	return nil
 }
 
-// rowsOfBatch returns the number of rows in the padded batch.
+// rowsOfBatch returns the number of rows in the padded batch, including those of padding.
 func (f *raggedField) rowsOfBatch() int {
 	n := len(f.values)
 	for _, d := range f.dims[:f.depth-1] {
@@ -106,8 +107,9 @@ func (f *raggedField) rowsOfBatch() int {
 	return n
 }
 
-// eachRow calls visit for each row of a sample: with its position among the rows of the padded
-// batch, and with its first element among the sample's values and the number of its elements.
+// eachRow calls visit for each row of the sample with the given index: with its position among
+// the rows of the padded batch, and with its first element among the sample's values and the
+// number of its elements.
 func (f *raggedField) eachRow(sample int, visit func(place, from, n int)) {
 	next := make([]int, f.depth) // index of the next list at each level
 	from := 0
@@ -128,8 +130,9 @@ func (f *raggedField) eachRow(sample int, visit func(place, from, n int)) {
 	walk(0, f.count(sample), sample)
 }
 
-// planRagged plans the tensors of rows with different lengths. The rows must have at least one
-// dimension and must be on the host. Fields that the rule adds are returned.
+// planRagged plans the tensors of rows with different lengths, and returns their structure. of
+// are the tensors of each sample. The rows must have at least one dimension and must be on the
+// host. Fields that the rule adds are returned. The error is a [*RowError].
 func (c *collator) planRagged(n *Node, of [][]*tensor.Tensor) (*Node, []extra, error) {
 	f, err := c.newRaggedField(n, of)
 	switch {
@@ -198,7 +201,8 @@ func (r Rule) padStart(length, n int) int {
 	return 0
 }
 
-// An extra is a field added by a rule.
+// An extra is a field added by a rule. where is the path of the ragged part, and plan adds the
+// field to the batch.
 type extra struct {
 	name  string
 	where path
@@ -245,8 +249,8 @@ func (f *raggedField) fillLengths(to *tensor.Tensor) {
 	}
 }
 
-// addRuleFields adds the fields of rules to a map by name, or to the end of a list. It returns an
-// error if the map has a field of that name already.
+// addRuleFields adds the fields of rules to the map out by name, or to the end of the list out.
+// It returns an error that wraps [ErrValue] if the map has a field of that name already.
 func (c *collator) addRuleFields(out *Node, extras []extra) error {
 	for _, e := range extras {
 		if out.Kind == Map {

@@ -24,15 +24,16 @@ type Rule struct {
 // Every is the path of the rule for all tensors that have dimensions and no rule of their own.
 const Every = "*"
 
-// Rules maps the paths of a value to rules.
+// Rules maps the paths of a value to rules. [NewRules] makes it, and the zero value has no
+// rules. It may be used concurrently.
 type Rules struct {
 	paths []string
 	list  []Rule
 	named int // number of rules without Every
 }
 
-// NewRules returns rules by path. A path consists of keys separated by dots, and of [i] for list
-// indices.
+// NewRules returns rules by path. A path consists of keys separated by dots, and of [i] for
+// list indices. The path [Every] stands for all other tensors.
 func NewRules(byPath map[string]Rule) (r Rules) {
 	for p := range byPath {
 		r.paths = append(r.paths, p)
@@ -49,15 +50,17 @@ func NewRules(byPath map[string]Rule) (r Rules) {
 
 func (r Rules) findRule(path string) (rule int, ok bool) { return slices.BinarySearch(r.paths, path) }
 
-// unusedError returns the error for a value that lacks the path of at least one rule. spec
-// describes the structure of the value. The error names it and the paths of all rules.
+// unusedError returns the error, which wraps [ErrValue], for a value that lacks the path of at
+// least one rule. spec describes the structure of the value. The error names its top level and
+// the paths of all rules.
 func (r Rules) unusedError(spec string) error {
 	names := slices.DeleteFunc(slices.Clone(r.paths), func(p string) bool { return p == Every })
 	return valueError("ragged rules name %q, but the value has %s", names, describeSpec(spec))
 }
 
-// addRagged adds v as a ragged row, or as a list of such rows, if there is a rule for the current
-// path. done reports whether there is a rule.
+// addRagged adds v as a ragged row, or as a list of such rows, if there is a rule for the
+// current path. done reports whether there is a rule; if it is false, v was not added. The
+// error wraps [ErrValue] if the rule does not apply to v.
 func (f *flattener) addRagged(v any) (done bool, err error) {
 	rule, named := f.rules.findRule(f.path.rulePath())
 	t, isTensor := v.(*tensor.Tensor)
@@ -138,8 +141,8 @@ func rowTensor(v any) *tensor.Tensor {
 
 func rowOf[T tensor.Elem](v []T) *tensor.Tensor { return tensor.FromSlice(slices.Clone(v), len(v)) }
 
-// mixedRow makes an int64 tensor, or a float64 tensor if one of the items is a float. It returns
-// nil if an item is not a number.
+// mixedRow makes an int64 tensor with the items, or a float64 tensor if one of the items is a
+// float. It returns nil if an item is not a number.
 func mixedRow(items []any) *tensor.Tensor {
 	whole, all := make([]int64, len(items)), make([]float64, len(items))
 	float := false
@@ -161,7 +164,7 @@ func mixedRow(items []any) *tensor.Tensor {
 	return rowOf(whole)
 }
 
-// describeSpec describes the top level of a value for errors.
+// describeSpec describes the top level of a value for errors, such as its keys.
 func describeSpec(spec string) string {
 	n, err := Parse(spec)
 	if err != nil {
