@@ -1,8 +1,10 @@
 package cudriver
 
-// A Driver is the CUDA driver. Every error is an *[Error]. Methods with a [Stream] parameter only
-// queue work: the caller must keep their memory arguments valid and unmodified until the work is
-// done.
+// A Driver is the CUDA driver. Each method is the function of the same name with the prefix cu;
+// see NVIDIA's documentation. Sizes are in bytes. Every error is an *[Error]. Methods may be
+// called concurrently; most need a context that is current on the calling OS thread. Methods
+// with a [Stream] parameter only queue work: the caller must keep their memory arguments valid
+// and unmodified until the work is done.
 type Driver interface {
 	Init() error
 	DriverVersion() (int, error) // 1000 × major + 10 × minor

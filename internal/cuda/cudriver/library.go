@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/dl"
 )
 
-// library implements [Driver] with the functions of a shared library.
+// library implements [Driver] with the functions of a shared library. [Load] makes it. An
+// address of 0 means that the library lacks the function.
 type library struct{ entries [entries]uintptr }
 
 // Load binds the first of the named libraries that can be loaded. By default it tries libcuda.so.1,
@@ -44,9 +45,9 @@ func (l *library) call(e entry, args ...uintptr) error {
 	return Check(symbols[e], Result(int32(dl.Call(l.entries[e], args...))))
 }
 
-// callForResult calls a function that stores its result through its first parameter, and returns
-// the result. args are the other arguments, at most four integers. Passing more registers than the
-// function has parameters is harmless.
+// callForResult calls a function that stores its result through its first parameter, and
+// returns the result. T must have the size of the C type. args are the other arguments, at most
+// four integers. Passing more registers than the function has parameters is harmless.
 func callForResult[T any](l *library, e entry, args ...uintptr) (T, error) {
 	v, a := new(T), [4]uintptr{}
 	copy(a[:], args)
@@ -54,7 +55,7 @@ func callForResult[T any](l *library, e entry, args ...uintptr) (T, error) {
 	return *v, err
 }
 
-// dataPointer returns the address of the first element of b.
+// dataPointer returns the address of the first element of b, or nil if b is nil.
 func dataPointer[T any](b []T) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
 
 // Init initialises the driver. The library's initialisation may install signal handlers; [dl.Guard]
@@ -165,8 +166,8 @@ func (l *library) EventElapsedTime(start, end Event) (float32, error) {
 	return callForResult[float32](l, cuEventElapsedTime, uintptr(start), uintptr(end))
 }
 
-// ModuleLoadData loads a module. If this fails, the error includes the error log of the driver's
-// PTX compiler.
+// ModuleLoadData loads a module. image must end with a zero byte. If this fails, the error's
+// Log is the error log of the driver's PTX compiler.
 func (l *library) ModuleLoadData(image []byte) (Module, error) {
 	m, log := new(Module), make([]byte, 4096)
 	options := [...]int32{jitErrorLog, jitErrorLogSize}

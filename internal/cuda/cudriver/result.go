@@ -80,7 +80,8 @@ func (r Result) Error() string {
 	return fmt.Sprintf("CUDA error %d", int32(r))
 }
 
-// An Error is the error of a failed driver call. It wraps a [Result].
+// An Error is the error of a failed driver call. It wraps its [Result], which is never
+// [Success], so [errors.Is] finds it.
 type Error struct {
 	Call string // the function's name in CUDA, such as cuMemCreate
 	Result
@@ -97,7 +98,8 @@ func (e *Error) Error() string {
 // Unwrap returns the Result.
 func (e *Error) Unwrap() error { return e.Result }
 
-// Check returns nil if r is [Success], and otherwise an *[Error].
+// Check returns nil if r is [Success], and otherwise an *[Error]. call is the function's name
+// in CUDA.
 func Check(call string, r Result) error {
 	if r == Success {
 		return nil

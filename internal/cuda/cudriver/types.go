@@ -80,13 +80,14 @@ const (
 	jitErrorLogSize = 6
 )
 
-// Location is a CUmemLocation, 8 bytes.
+// Location is a CUmemLocation, 8 bytes: the device ID, if it was made by [Pinned] or [Access].
 type Location struct {
 	kind int32
 	ID   Device
 }
 
-// AllocationProp is a CUmemAllocationProp, 32 bytes.
+// AllocationProp is a CUmemAllocationProp, 32 bytes: the properties of memory for MemCreate.
+// [Pinned] makes it.
 type AllocationProp struct {
 	kind     int32
 	handles  int32
@@ -95,7 +96,8 @@ type AllocationProp struct {
 	_        [8]byte // compression, RDMA, usage
 }
 
-// AccessDesc is a CUmemAccessDesc, 12 bytes.
+// AccessDesc is a CUmemAccessDesc, 12 bytes: the access of a device to a mapping. [Access]
+// makes it.
 type AccessDesc struct {
 	Location Location
 	Flags    int32
