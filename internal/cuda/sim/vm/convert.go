@@ -2,9 +2,10 @@ package vm
 
 import "math"
 
-// convert returns the function of cvt between two types, or nil if the conversion is not supported.
-// Floats are converted to integers as PTX 9.0 specifies: values out of range are clamped, and NaN
-// becomes the highest bit alone, or 0 if neither type has 64 bits.
+// convert returns the function of cvt between two types, or nil if the conversion is not
+// supported. It removes the rounding modifier from o. Floats are converted to integers as PTX
+// 9.0 specifies: values out of range are clamped, and NaN becomes the highest bit alone, or 0
+// if neither type has 64 bits.
 func (o *opcode) convert(to, from scalar) function {
 	whole := roundModifier(o)
 	switch {
@@ -54,8 +55,8 @@ func (o *opcode) convert(to, from scalar) function {
 	return func(a, _, _ uint64) uint64 { return write(whole(read(a))) }
 }
 
-// roundModifier removes the modifier for rounding to an integer, and returns its function. Without
-// a modifier it returns the identity.
+// roundModifier removes the modifier for rounding to an integer from o, and returns its
+// function. Without a modifier it returns the identity.
 func roundModifier(o *opcode) func(float64) float64 {
 	switch {
 	case o.takeModifier("rni"):
@@ -106,7 +107,7 @@ func writerFor(t scalar) func(float64) uint64 {
 	return math.Float64bits
 }
 
-// ReadFloat16 returns the float16 in the low 16 bits.
+// ReadFloat16 returns the value of the float16 in the low 16 bits.
 func ReadFloat16(bits uint64) float64 {
 	sign, exponent, fraction := 1-2*float64(bits>>15&1), int(bits>>10&31), float64(bits&1023)
 	switch exponent {

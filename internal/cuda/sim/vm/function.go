@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// A scalar is a PTX type. Its kind is u, s, f, b (bits) or p (predicate).
+// A scalar is a PTX type. Its kind is u, s, f, b (bits) or p (predicate), and its size is in
+// bytes. The zero scalar is an untyped operand.
 type scalar struct {
 	kind byte
 	size int
@@ -34,7 +35,8 @@ func (t scalar) truncateBits(v uint64) uint64 {
 type function = func(a, b, c uint64) uint64
 
 // functionOf returns the function of an instruction and its number of operands, or nil if the
-// instruction is not supported. It removes the modifiers that it handles from the opcode.
+// instruction is not supported. The instruction must have a type. functionOf removes the
+// modifiers that it handles from the opcode.
 func (o *opcode) functionOf() (function, int) {
 	t := o.types[0]
 	switch o.name {
@@ -191,7 +193,7 @@ type integer interface {
 	int16 | uint16 | int32 | uint32 | int64 | uint64
 }
 
-// typedIntegerFunction is integerFunction for the Go type T.
+// typedIntegerFunction is [opcode.integerFunction] for the Go type T, which corresponds to t.
 func typedIntegerFunction[T integer](o *opcode, t scalar) (function, int) {
 	write := func(v T) uint64 { return uint64(v) << (64 - 8*unsafe.Sizeof(v)) >> (64 - 8*unsafe.Sizeof(v)) }
 	binary := func(f func(a, b T) T) (function, int) {

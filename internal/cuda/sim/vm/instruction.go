@@ -50,7 +50,8 @@ type instruction struct {
 // the scope and ordering of memory accesses.
 var idle = []string{"rn", "approx", "uni", "relaxed", "weak", "volatile", "sys", "gpu", "cta", "to", "global"}
 
-// An opcode is the parsed name of an instruction.
+// An opcode is the parsed name of an instruction, such as add.rn.f32. Functions that handle a
+// modifier remove it from parts; a modifier that remains is an error.
 type opcode struct {
 	text  string
 	name  string
@@ -89,7 +90,8 @@ func (o *opcode) takeFirst() (part string) {
 	return part
 }
 
-// parseInstruction parses an instruction up to its semicolon.
+// parseInstruction parses an instruction up to its semicolon, which it does not consume. The
+// target of a branch is recorded in p.jumps.
 func (p *parser) parseInstruction() instruction {
 	in := instruction{guard: -1, d: -1, a: -1, b: -1, c: -1, address: -1, line: p.tokens[0].line}
 	if p.acceptToken("@") {
@@ -121,7 +123,8 @@ func (p *parser) parseInstruction() instruction {
 	return in
 }
 
-// parseCompute parses an instruction on registers.
+// parseCompute parses the operands of an instruction on registers into in, and removes the
+// modifiers that it handles from o.
 func (p *parser) parseCompute(in *instruction, o *opcode) {
 	var n int
 	var t scalar
@@ -180,7 +183,8 @@ func (p *parser) parseMemory(in *instruction, o *opcode) {
 	in.vector = p.parseList(lanes, func() int { return p.parseOperand(t) })
 }
 
-// update parses the operands of an atomic instruction.
+// update parses the operands of an atomic instruction of type t into in, and removes the
+// modifiers that it handles from o.
 func (p *parser) update(in *instruction, o *opcode, t scalar) {
 	in.kind = updates
 	if o.name == "atom" {
@@ -216,7 +220,7 @@ func (p *parser) update(in *instruction, o *opcode, t scalar) {
 	}
 }
 
-// parseList parses one operand, or n operands in braces.
+// parseList parses one operand by one, or n operands in braces, and returns their rows.
 func (p *parser) parseList(n int, one func() int) (rows []int) {
 	if n == 1 {
 		return []int{one()}
@@ -232,7 +236,8 @@ func (p *parser) parseList(n int, one func() int) (rows []int) {
 	return rows
 }
 
-// parseAddress parses an address: a register or a symbol, with an optional offset.
+// parseAddress parses an address in brackets into in: a register or a symbol in the space of
+// in, with an optional offset.
 func (p *parser) parseAddress(in *instruction) {
 	p.expectToken("[")
 	if s, ok := p.symbols[p.peek()]; ok {
@@ -263,7 +268,8 @@ func (p *parser) parseDestination() int {
 	return row
 }
 
-// parseOperand parses a readable operand and returns its row.
+// parseOperand parses a readable operand of type t and returns its row: a symbol, a register, a
+// special register or a constant.
 func (p *parser) parseOperand(t scalar) int {
 	negative := p.acceptToken("-")
 	text := p.peek()
@@ -289,7 +295,8 @@ func (p *parser) parseOperand(t scalar) int {
 	return p.constantRow(t.truncateBits(v))
 }
 
-// parseConstant parses a constant. The prefixes 0f and 0d denote the bits of floats.
+// parseConstant parses a constant of type t and returns its bits. The prefixes 0f and 0d denote
+// the bits of floats. ok is false if it is not a constant of this type.
 func parseConstant(text string, t scalar) (v uint64, ok bool) {
 	if t.kind == 'f' || t.kind == 'b' && (strings.HasPrefix(text, "0f") || strings.HasPrefix(text, "0d")) {
 		prefix := map[int]string{4: "0f", 8: "0d"}[t.size]
@@ -321,7 +328,8 @@ func (p *parser) constantRow(v uint64) int {
 	return row
 }
 
-// specialRow returns the row of a special register.
+// specialRow returns the index of the row of a special register. It allocates a row on the
+// first use.
 func (p *parser) specialRow(name string) int {
 	row, ok := p.entry.special[name]
 	if !ok {

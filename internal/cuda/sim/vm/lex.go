@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A SyntaxError is returned for text that is not valid PTX, or that uses PTX features that the
-// package does not support.
+// A SyntaxError is returned by [Parse] for text that is not valid PTX, or that uses PTX
+// features that the package does not support. Line is counted from 1.
 type SyntaxError struct {
 	Line   int
 	Reason string
@@ -21,7 +21,8 @@ type token struct {
 	line int
 }
 
-// splitTokens splits a text into tokens.
+// splitTokens splits a text into tokens, without blanks and comments. The error is a
+// [*SyntaxError] for a character that PTX does not have.
 func splitTokens(text string) (tokens []token, err error) {
 	line := 1
 	for len(text) > 0 {

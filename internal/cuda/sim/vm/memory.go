@@ -7,15 +7,16 @@ import (
 	"unsafe"
 )
 
-// A Region is a range of device memory that a kernel may access. It must not be written to if
-// ReadOnly is set.
+// A Region is a range of device memory that a kernel may access, which begins at the address
+// Base. A kernel that writes to it fails if ReadOnly is set.
 type Region struct {
 	Base     uint64
 	Bytes    []byte
 	ReadOnly bool
 }
 
-// A Fault is the error of a kernel that performed an illegal operation.
+// A Fault is the error of a kernel that performed an illegal operation. Address and Size, in
+// bytes, are those of the access; Size is 0 if the operation was not an access.
 type Fault struct {
 	Entry   string
 	Line    int // line of the text
@@ -41,8 +42,8 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("ptx: %s, line %d: %s: %d bytes at %#x", f.Entry, f.Line, f.Kind, f.Size, f.Address)
 }
 
-// bytesAt returns the n bytes at an address, which must be aligned to n. It panics with a [*Fault]
-// if the access is not allowed.
+// bytesAt returns the n bytes at an address in the space of in. It panics with a [*Fault] if
+// the address is not aligned to n or the access is not allowed.
 func (w *warp) bytesAt(in *instruction, address uint64, n int) []byte {
 	if address%uint64(n) != 0 {
 		panic(&Fault{w.entry.Name, in.line, address, n, MisalignedAddress})
@@ -78,7 +79,7 @@ func (r *Region) regionBytes(address uint64, n int) []byte {
 	return r.Bytes[off:][:n]
 }
 
-// load executes a load for a lane.
+// load executes a load for a lane. It panics with a [*Fault] if the address is illegal.
 func (w *warp) load(in *instruction, lane int) {
 	b := w.bytesAt(in, w.rows[in.address][lane]+in.offset, in.size*len(in.vector))
 	for i, row := range in.vector {
@@ -86,7 +87,7 @@ func (w *warp) load(in *instruction, lane int) {
 	}
 }
 
-// store executes a store for a lane.
+// store executes a store for a lane. It panics with a [*Fault] if the address is illegal.
 func (w *warp) store(in *instruction, lane int) {
 	b := w.bytesAt(in, w.rows[in.address][lane]+in.offset, in.size*len(in.vector))
 	for i, row := range in.vector {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Module is the result of parsing a text.
+// A Module is the result of parsing a text: its kernels by name. [Parse] makes it.
 type Module struct{ Entries map[string]*Entry }
 
 // An Entry is a decoded kernel. It may be run from several goroutines at the same time.
@@ -21,7 +21,7 @@ type Entry struct {
 	static   int            // bytes of static shared memory
 }
 
-// A parser parses a module.
+// A parser parses a module. Its methods panic with a [*SyntaxError], which [Parse] returns.
 type parser struct {
 	tokens    []token
 	module    Module
@@ -32,7 +32,7 @@ type parser struct {
 	jumps     map[int]token // label by index of the branch instruction
 }
 
-// A symbol is the address of a name.
+// A symbol is the address of a parameter or a variable: a byte offset in a space.
 type symbol struct {
 	space  space
 	offset int
@@ -83,7 +83,8 @@ func (p *parser) nextToken() string {
 	return t
 }
 
-// acceptToken consumes the next token if it equals text, and reports whether it did.
+// acceptToken consumes the next token if it equals text, and reports whether it did. It must
+// not be called with "".
 func (p *parser) acceptToken(text string) bool {
 	if p.peek() != text {
 		return false
@@ -145,8 +146,9 @@ func (p *parser) readEntry() {
 	p.module.Entries[e.Name] = e
 }
 
-// parseVariable parses a declaration after its state space. at is the first free offset. It returns
-// the first free offset after the variable.
+// parseVariable parses a declaration after its state space s, and defines its symbol. at is the
+// first free offset, in bytes, and limit the size of the space. It returns the first free
+// offset after the variable.
 func (p *parser) parseVariable(s space, at, limit int) int {
 	align := 1
 	if p.acceptToken(".align") {

@@ -13,7 +13,8 @@ import (
 // arguments.
 var ErrLaunch = errors.New("ptx: invalid launch")
 
-// A Launch holds the parameters for running an entry.
+// A Launch holds the parameters for running an entry. The kernel may write to the Bytes of
+// Memory. Run does not change the Launch itself.
 type Launch struct {
 	Grid, Block [3]uint32
 	Args        []byte // must have Entry.ArgsSize bytes, in the layout of a C struct
@@ -41,9 +42,9 @@ func (e *Entry) Check(l Launch) error {
 	return nil
 }
 
-// Run runs a kernel on up to GOMAXPROCS goroutines, and waits until they have ended. The error is a
-// [*Fault], or wraps [ErrLaunch]. After a fault, blocks that are running complete; no further
-// blocks start.
+// Run runs a kernel on up to GOMAXPROCS goroutines, and waits until they have ended. The error
+// is a [*Fault], or wraps [ErrLaunch]. After a fault, blocks that are running complete; no
+// further blocks start. Writes before the fault remain.
 func (e *Entry) Run(l Launch) error {
 	if err := e.Check(l); err != nil {
 		return err
@@ -127,13 +128,14 @@ func (w *warp) set(name string, f func(lane int) uint64) {
 	}
 }
 
-// split converts an index to a position in a box. x varies fastest.
+// split converts the index n to a position in a box of the given size. x varies fastest.
 func split(n uint64, box [3]uint32) [3]uint32 {
 	x, y := uint64(box[0]), uint64(box[1])
 	return [3]uint32{uint32(n % x), uint32(n / x % y), uint32(n / x / y)}
 }
 
-// run runs block number of the grid, and returns the first fault.
+// run runs the block of the grid with the given number, and returns the fault that ended it, or
+// nil.
 func (b *block) run(number uint64) (fault *Fault) {
 	defer func() {
 		switch r := recover().(type) {

@@ -10,7 +10,8 @@ type mask uint32
 // A row holds a register of all lanes.
 type row [lanes]uint64
 
-// A warp is a group of up to 32 threads that run in lockstep where possible.
+// A warp is a group of up to 32 threads that run in lockstep where possible. A thread is a lane
+// of it.
 type warp struct {
 	*block
 	rows   []row
@@ -28,7 +29,8 @@ func (w *warp) registerRow(i, lane int) uint64 {
 	return w.rows[i][lane]
 }
 
-// run executes instructions until each lane has exited or waits at a barrier.
+// run executes instructions until each lane has exited or waits at a barrier. It panics with a
+// [*Fault] after an illegal operation.
 func (w *warp) run() {
 	for w.live&^w.parked != 0 {
 		w.runGroup()
@@ -97,7 +99,7 @@ func (w *warp) moveLanes(who mask, to int) {
 	}
 }
 
-// activeLanes returns the lanes with a true guard.
+// activeLanes returns the lanes for which the guard of in permits the instruction.
 func (w *warp) activeLanes(in *instruction) (m mask) {
 	for lane, v := range &w.rows[in.guard] {
 		m |= mask(v&1) << lane
@@ -108,7 +110,8 @@ func (w *warp) activeLanes(in *instruction) (m mask) {
 	return m
 }
 
-// executeCompute executes an instruction on registers. Unused operands may refer to any row.
+// executeCompute executes an instruction on registers for the lanes in on. Unused operands may
+// refer to any row.
 func (w *warp) executeCompute(in *instruction, on mask) {
 	d, a, b, c := &w.rows[in.d], &w.rows[in.a], &w.rows[max(in.b, 0)], &w.rows[max(in.c, 0)]
 	f := in.f
