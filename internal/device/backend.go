@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A Backend implements the devices of one kind. Functions that the kind does not support are nil.
+// A Backend implements the devices of one kind. Functions that the kind does not support are
+// nil. The functions must be safe for concurrent use.
 type Backend struct {
 	// Parse returns the device with the given name, such as cuda:1. Its part before the colon is
 	// the kind.
@@ -38,7 +39,7 @@ var backends sync.Map // kind: Backend
 // may be called from several goroutines.
 func Register(kind string, b Backend) { backends.Store(kind, b) }
 
-// Find returns the backend registered for a kind.
+// Find returns the backend registered for a kind. ok is false if there is none.
 func Find(kind string) (b Backend, ok bool) {
 	found, _ := backends.Load(kind)
 	b, ok = found.(Backend)
@@ -56,7 +57,8 @@ func EngineOf(d Device) (e Engine) {
 	return e
 }
 
-// EmptyCaches returns the cached memory of all backends to their devices.
+// EmptyCaches returns the cached memory of all backends to their devices. It tries all of them,
+// and joins their errors.
 func EmptyCaches() (err error) {
 	backends.Range(func(_, found any) bool {
 		if b := found.(Backend); b.EmptyCache != nil {

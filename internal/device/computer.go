@@ -162,17 +162,18 @@ const (
 	RowNormGradient
 )
 
-// String returns the kind's name.
+// String returns the kind's name. It panics for a value that is not one of the kinds.
 func (k RowKind) String() string {
 	return [...]string{"LogSoftmax", "LogSoftmaxGradient", "NLL", "NLLGradient", "Softmax", "SoftmaxGradient",
 		"Norm", "NormGradient"}[k]
 }
 
 // A Window describes how a window moves over images. Each field has the height first, then the
-// width.
+// width, in elements.
 type Window struct{ Size, Stride, Padding [2]int }
 
-// Out returns the number of window positions in an image, vertically and horizontally.
+// Out returns the number of window positions in an image of the given size, vertically and
+// horizontally. The window must fit into the padded image.
 func (w Window) Out(height, width int) (h, wide int) {
 	out := func(n, i int) int { return (n+2*w.Padding[i]-w.Size[i])/w.Stride[i] + 1 }
 	return out(height, 0), out(width, 1)

@@ -6,20 +6,24 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A Device is a tensor.Device.
+// A Device is a tensor.Device. String returns its name, such as cuda:0, and Synchronize waits
+// until it has finished its queued work. The host is nil.
 type Device interface {
 	fmt.Stringer
 	Synchronize() error
 }
 
 // An Engine allocates memory on a device. If it implements [Computer], it computes there too.
+// [EngineOf] returns it. Its methods may be called concurrently.
 type Engine interface {
 	// Alloc allocates n bytes. The memory is not initialised.
 	Alloc(n int) (Memory, error)
 }
 
-// A Memory is an allocation on a device. The process holds a reference to it and must call End to
-// release it. Byte ranges passed to the methods must be within Size.
+// A Memory is an allocation on a device. The process holds a reference to it and must call End
+// once to release it. Sizes and offsets are in bytes. Byte ranges passed to the methods must be
+// within Size. The methods that use the memory may return before the device has done so, unless
+// stated otherwise.
 type Memory interface {
 	End() error
 	Device() Device

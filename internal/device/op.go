@@ -24,9 +24,10 @@ func (o *Op) String() string { return o.Name }
 var ops []*Op
 
 // Define adds an operation to the table. It must be called during initialization only; package
-// tensor calls it for each of its operations.
+// tensor calls it for each of its operations that computes and has a name in PyTorch.
 func Define(o *Op) { ops = append(ops, o) }
 
-// Ops returns all operations that compute, in the order of definition. It returns none if the
-// program does not import package tensor. The caller must not modify the result.
+// Ops returns the operations added by [Define], in the order of definition: those that compute,
+// not those that only move elements. It returns none if the program does not import package
+// tensor. The caller must not modify the result.
 func Ops() []*Op { return ops }

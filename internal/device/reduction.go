@@ -18,6 +18,6 @@ const (
 
 var reductionNames = [Reductions]string{"Sum", "Prod", "Amax", "Amin", "Argmax", "Argmin", "Var"}
 
-// String returns the name of the function of package tensor that applies the reduction. Var also
-// serves Std.
+// String returns the name of the function of package tensor that applies the reduction. Var
+// also serves Std. String panics for a value that is not one of the reductions.
 func (r Reduction) String() string { return reductionNames[r] }

@@ -1,7 +1,7 @@
 package device
 
-// Tensors holds functions of package tensor for this module's other packages. They are not exported
-// to users. P is *tensor.Tensor, and T is tensor.DType.
+// Tensors holds functions of package tensor for this module's other packages. They are not
+// exported to users. [OfTensors] returns it. P is *tensor.Tensor, and T is tensor.DType.
 type Tensors[P, T any] struct {
 	// Computer returns the device of the tensors, or nil for the host. It panics with an error that
 	// wraps tensor.ErrUnsupported if the device cannot compute, or tensor.ErrDevices if the tensors
@@ -46,6 +46,6 @@ var tensors any
 // initialization.
 func Provide[P, T any](t Tensors[P, T]) { tensors = t }
 
-// OfTensors returns the functions that package tensor has provided. The caller must import package
-// tensor; otherwise OfTensors panics.
+// OfTensors returns the functions that package tensor has provided. The caller must import
+// package tensor and pass its types as P and T; otherwise OfTensors panics.
 func OfTensors[P, T any]() Tensors[P, T] { return tensors.(Tensors[P, T]) }
