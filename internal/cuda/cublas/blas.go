@@ -6,10 +6,12 @@ import (
 	"github.com/shoal-mp/shoal/internal/cuda/cudriver"
 )
 
-// A Handle is a cublasHandle_t: the state of cuBLAS in one context.
+// A Handle is a cublasHandle_t: the state of cuBLAS in one context. [BLAS.Create] makes it. It
+// must not be used by several goroutines at once.
 type Handle uintptr
 
-// A BLAS provides the functions of cuBLAS that are used here. All errors are of type [*Error].
+// A BLAS provides the functions of cuBLAS that are used here. [Load] returns one. The context
+// of the handle must be current on the calling OS thread. All errors are of type [*Error].
 type BLAS interface {
 	Name() string // file name of the library
 	Create() (Handle, error)
@@ -19,8 +21,8 @@ type BLAS interface {
 	GemmStridedBatched(h Handle, g Gemm) error
 }
 
-// A Matrix is the first matrix of a batch. Leading is the distance between columns, and Stride the
-// distance between matrices, in elements.
+// A Matrix is the first matrix of a batch, stored column by column at Ptr. Leading is the
+// distance between columns, and Stride the distance between matrices, in elements.
 type Matrix struct {
 	Ptr     cudriver.Ptr
 	Leading int
@@ -77,7 +79,8 @@ func (s Status) Error() string {
 	return fmt.Sprintf("cuBLAS status %d", int32(s))
 }
 
-// An Error is a failed call of the library. It wraps a [Status].
+// An Error is a failed call of the library. It wraps a [Status], which is never [Success], so
+// [errors.Is] finds it. Call is the function's name in cuBLAS.
 type Error struct {
 	Call string
 	Status

@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/dl"
 )
 
-// library implements [BLAS] with the functions of a shared library.
+// library implements [BLAS] with the functions of a shared library. Its fields are the
+// addresses of the functions.
 type library struct {
 	name                             string
 	create, destroy, setStream, gemm uintptr
@@ -38,8 +39,9 @@ func Load(names ...string) (BLAS, error) {
 // Name returns the file name of the library.
 func (l *library) Name() string { return l.name }
 
-// Create creates a handle in the current context. It runs the library's initialization within
-// [dl.Guard], because the initialization may install signal handlers.
+// Create creates a handle in the current context. The caller must destroy it. It runs the
+// library's initialization within [dl.Guard], because the initialization may install signal
+// handlers.
 func (l *library) Create() (Handle, error) {
 	h := new(Handle)
 	err := dl.Guard(func() error {
@@ -48,7 +50,7 @@ func (l *library) Create() (Handle, error) {
 	return *h, err
 }
 
-// Destroy destroys a handle. It may wait for the device.
+// Destroy destroys a handle, with its context current. It may wait for the device.
 func (l *library) Destroy(h Handle) error {
 	return Check("cublasDestroy", Status(int32(dl.Call(l.destroy, uintptr(h)))))
 }
@@ -57,7 +59,8 @@ func (l *library) SetStream(h Handle, s cudriver.Stream) error {
 	return Check("cublasSetStream", Status(int32(dl.Call(l.setStream, uintptr(h), uintptr(s)))))
 }
 
-// transposeFlag returns the cublasOperation_t of a matrix.
+// transposeFlag returns the cublasOperation_t of a matrix: 1, transposed, if m.Turned is set,
+// and otherwise 0.
 func transposeFlag(m Matrix) uintptr {
 	if m.Turned {
 		return 1
