@@ -35,7 +35,7 @@ var remedies = map[cudriver.Result]string{
 		"nvidia-modprobe -u, also after a suspend; see dmesg",
 }
 
-// advise returns the known remedies for an error.
+// advise returns the known remedies for an error, or nothing if there is none or err is nil.
 func advise(err error) (advice []string) {
 	if errors.Is(err, dl.ErrNotLoaded) {
 		advice = append(advice,
@@ -52,7 +52,8 @@ func advise(err error) (advice []string) {
 	return advice
 }
 
-// advise returns advice about a device. unusable is the error of using it, or nil.
+// advise returns advice about a device, or nothing if there is none. unusable is the error of
+// using it, or nil.
 func (d DeviceReport) advise(unusable error) (advice []string) {
 	advice = advise(unusable)
 	if d.Alone && !errors.Is(unusable, cudriver.ErrorDeviceUnavailable) {

@@ -12,7 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Report describes the devices that this process can use. Its JSON form is for programs.
+// A Report describes the devices that this process can use. [Examine] makes it. Its JSON form
+// is for programs.
 type Report struct {
 	Missing   string         `json:"missing,omitempty"`   // error if there are no devices
 	Simulated bool           `json:"simulated,omitempty"` // devices are files: cudriver.SimulateKey
@@ -36,7 +37,7 @@ type DeviceReport struct {
 	Ways     []Way  `json:"ways"`
 }
 
-// A Way is the result of trying a mechanism for sharing between processes.
+// A Way is the result of trying one mechanism for sharing between processes on a device.
 type Way struct {
 	Name string `json:"name"`
 	Err  string `json:"error,omitempty"`   // the driver's error; empty on success
@@ -64,8 +65,9 @@ var ways = []struct {
 	{"registered host memory (pinned batches)", "memory cannot be pinned, so copies block the host", tryHost},
 }
 
-// Examine examines the driver and all devices, and tries each sharing mechanism on each device. It
-// retains the devices' primary contexts and releases them before it returns.
+// Examine examines the driver and all devices, and tries each sharing mechanism on each device.
+// Errors are part of the report. Examine retains the devices' primary contexts and releases
+// them before it returns.
 func Examine() *Report {
 	driver, err := cudriver.Open()
 	if err != nil {
@@ -93,8 +95,8 @@ func examineDriver(driver cudriver.Driver) *Report {
 	return r
 }
 
-// examineDevice describes the device and tries the sharing mechanisms. unusable is the error that
-// made the device unusable, or nil.
+// examineDevice describes the device and tries the sharing mechanisms. all lists the visible
+// devices. unusable is the error that made the device unusable, or nil; r.Unusable is its text.
 func (d device) examineDevice(all []cudriver.Device) (r DeviceReport, unusable error) {
 	r = d.describe(all)
 	unusable = d.withStream(func(s cudriver.Stream) error {
@@ -192,8 +194,9 @@ func (d device) onLegacy(f func(p cudriver.Ptr) error) error {
 	return errors.Join(f(p), d.driver.MemFree(p))
 }
 
-// tryNumbers performs the operations of the clock in package cuda: a stream writes a number to a
-// shared page and waits for it, and the host reads it.
+// tryNumbers performs the operations of the clock in package cuda: a stream writes a number to
+// a shared page and waits for it, and the host reads it. It returns nil if they work. The
+// device's context must be current.
 func tryNumbers(d device, s cudriver.Stream) (err error) {
 	f, err := sys.Memfd("number")
 	if err != nil {
@@ -252,7 +255,7 @@ func tryHost(d device, _ cudriver.Stream) error {
 	return d.driver.MemHostUnregister(host)
 }
 
-// Print writes the report as text.
+// Print writes the report as text to out. It stops at the first error of out, and returns it.
 func (r *Report) Print(out io.Writer) (err error) {
 	line := func(format string, args ...any) {
 		if err == nil {
