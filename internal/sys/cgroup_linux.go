@@ -238,7 +238,8 @@ func readKey(root fs.FS, name, key string) (int64, error) {
 	return n, nil
 }
 
-// kibToBytes converts KiB to bytes. Instead of overflowing it returns the largest multiple of 1024.
+// kibToBytes converts KiB to bytes. If the result would overflow, it returns the largest
+// multiple of 1024 that an int64 can hold.
 func kibToBytes(n int64) int64 { return min(n, math.MaxInt64>>10) << 10 }
 
 func ignoreMissing(err error) error {

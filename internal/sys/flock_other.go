@@ -4,5 +4,5 @@ package sys
 
 import "os"
 
-// LockFile does nothing.
+// LockFile returns nil without locking the file: flock's lock is implemented for Linux only.
 func LockFile(*os.File) error { return nil }

@@ -43,7 +43,8 @@ func futexSleep(half unsafe.Pointer, old uint32, d time.Duration) error {
 	return fmt.Errorf("futex wait: %w", errno)
 }
 
-// FutexWaitUpper is [FutexWait] for the upper half of w. It is ended by [FutexWakeUpper].
+// FutexWaitUpper is [FutexWait] for the upper half of w: it sleeps while that half is old,
+// until [FutexWakeUpper] or for at most d.
 func FutexWaitUpper(w *atomic.Uint64, old uint32, d time.Duration) error {
 	return futexSleep(upperHalf(w), old, d)
 }

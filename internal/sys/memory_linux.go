@@ -159,8 +159,9 @@ func Commit(f *os.File, off, n int64) error {
 	})
 }
 
-// Punch returns the pages of the n bytes at off to the kernel. The bytes read as zero afterwards:
-// https://man7.org/linux/man-pages/man2/fallocate.2.html.
+// Punch returns the pages of the n bytes at off to the kernel. The bytes read as zero
+// afterwards, also in mappings: https://man7.org/linux/man-pages/man2/fallocate.2.html. The
+// size of f stays.
 func Punch(f *os.File, off, n int64) error {
 	return withDescriptor(f, func(fd int) error {
 		if n == 0 {

@@ -40,7 +40,8 @@ func Opened(files ...syscall.Conn) {
 	}
 }
 
-// newFile returns a file for a descriptor that this package has opened, and reports it to the hook.
+// newFile returns a file that owns fd, a descriptor that this package has opened, and reports
+// fd to the hook of [OnOpen].
 func newFile(fd int, name string) *os.File {
 	reportOpened(fd)
 	return os.NewFile(uintptr(fd), name)

@@ -153,7 +153,7 @@ func contextSwitches(root fs.FS, pid int) (total Switches, err error) {
 	return total, nil
 }
 
-// A Load is the demand of a process for processors.
+// A Load is the demand of a process for processors, as [ProcessLoad] returns it.
 type Load struct {
 	CPU      time.Duration // processor time consumed since the process began, in steps of 10 ms
 	Threads  int
@@ -189,7 +189,7 @@ func processLoad(root fs.FS, pid int) (l Load, err error) {
 	return l, nil
 }
 
-// A ProcessEntry is a row of a table of processes.
+// A ProcessEntry describes one process in the result of [ProcessTable].
 type ProcessEntry struct {
 	Parent  int
 	State   byte          // as in ps: R, S, D, T, t, Z
@@ -350,8 +350,9 @@ func CheckFileSize(n int64) error {
 // may open, or -1 if unlimited.
 func OpenFileLimit() int64 { return resourceLimit(unix.RLIMIT_NOFILE) }
 
-// OpenFilesOf returns the number of descriptors that a process of the same user has open, and its
-// RLIMIT_NOFILE, -1 if unlimited.
+// OpenFilesOf returns the number of descriptors that a process of the same user has open, and
+// its RLIMIT_NOFILE, -1 if unlimited. If only the number cannot be read, it returns an error
+// and the limit.
 func OpenFilesOf(pid int) (open, limit int64, err error) {
 	var r unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &r); err != nil {

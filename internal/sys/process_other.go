@@ -53,7 +53,7 @@ type Load struct {
 // process needs Linux.
 func ProcessLoad(pid int) (Load, error) { return Load{}, unsupportedError("/proc") }
 
-// A ProcessEntry is a row of a table of processes.
+// A ProcessEntry describes one process in the result of [ProcessTable].
 type ProcessEntry struct {
 	Parent  int
 	State   byte          // as in ps: R, S, D, T, t, Z

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileSystemRoom returns the number of free bytes in the file system of f. It returns -1 if the
-// file system has no limit of its own.
+// FileSystemRoom returns the number of bytes in the file system of f that a process without
+// privileges can still use. It returns -1 if the file system has no limit of its own.
 func FileSystemRoom(f *os.File) (room int64, err error) {
 	err = withDescriptor(f, func(fd int) error {
 		var st unix.Statfs_t

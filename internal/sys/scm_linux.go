@@ -64,7 +64,8 @@ func (c *Conn) receiveMessage(msg, oob []byte) (n, oobn, flags int, err error) {
 	return n, oobn, flags, err
 }
 
-// withDescriptors calls do with the files' descriptors, which stay open until do returns.
+// withDescriptors calls do with fds, followed by the files' descriptors, which stay open until
+// do returns, and returns the error of do.
 func withDescriptors(files []*os.File, fds []int, do func(fds []int) error) error {
 	if len(files) == 0 {
 		return do(fds)

@@ -150,7 +150,8 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// Close closes the connection. Calls in progress return an error that wraps [os.ErrClosed].
+// Close closes the connection. Calls in progress, and later ones, return an error that wraps
+// [os.ErrClosed].
 func (c *Conn) Close() error { return c.file.Close() }
 
 // A Listener accepts connections. All methods may be called concurrently.
