@@ -119,7 +119,8 @@ func emptyCaches() error {
 }
 
 // emptyCache unmaps this process's empty segments. It synchronizes each device first, because
-// queued work may still use memory that was already freed.
+// queued work may still use memory that was already freed. The caller must not hold the lock of
+// segments.
 func emptyCache() (err error) {
 	var empty []*segment
 	segments.Lock()

@@ -117,9 +117,9 @@ func (d *Device) queueProduct(g cublas.Gemm, out, a, b tensorOperand) (done bool
 var blasTypes = map[tensor.DType]cublas.Type{tensor.Float32: cublas.Float32, tensor.Float64: cublas.Float64,
 	tensor.Float16: cublas.Float16, tensor.BFloat16: cublas.BFloat16}
 
-// convertGemm converts a row-major product to a cuBLAS call. cuBLAS is column-major: it sees each
-// matrix transposed, so gemm swaps the operands to compute outᵀ = bᵀaᵀ. ok is false if cuBLAS
-// cannot express the product.
+// convertGemm converts a row-major product to a cuBLAS call, without the addresses of the
+// matrices. cuBLAS is column-major: it sees each matrix transposed, so gemm swaps the operands
+// to compute outᵀ = bᵀaᵀ. ok is false if cuBLAS cannot express the product.
 func convertGemm(out, a, b tensorOperand, beta float64) (g cublas.Gemm, ok bool) {
 	of, ok := blasTypes[out.DType]
 	if !ok || a.Memory == nil || b.Memory == nil {

@@ -78,7 +78,8 @@ func releaseIgnoringLeave(d *arena.Domain, h arena.Handle) error {
 	return nil
 }
 
-// A clock counts the completed work of this process on a device.
+// A clock counts the completed work of this process on a device. [Device.newClock] makes it,
+// and events.number guards it.
 type clock struct {
 	clockPage
 	*registration
@@ -105,8 +106,9 @@ type sent struct {
 	lost   atomic.Bool // judged, and the number will never arrive
 }
 
-// A foreignClock is the registered clock of another process. It stays registered until that process
-// ends, or until there are too many clocks.
+// A foreignClock is the registered clock of another process, made by [Device.clockOf].
+// events.clocks guards it. [Device.synchronize] releases a clock without pending waits if its
+// process has ended, or if there are more than many clocks.
 type foreignClock struct {
 	clockPage
 	*registration
@@ -359,7 +361,9 @@ func (d *Device) releaseClockUse(s *sent) {
 	}
 }
 
-// forgetClocks releases the selected clocks of other processes that the stream does not wait for.
+// forgetClocks releases those clocks of other processes that which selects and that the stream
+// does not wait for. It calls which with d.events.clocks held; the caller must not hold that
+// lock.
 func (d *Device) forgetClocks(which func(k *foreignClock) bool) (err error) {
 	d.events.clocks.Lock()
 	defer d.events.clocks.Unlock()
@@ -379,8 +383,8 @@ func (d *Device) pendingWaits() int {
 	return len(d.events.awaited)
 }
 
-// takeLostError returns an error if this process may have used memory that was never written. It
-// returns each such error only once.
+// takeLostError returns an error that wraps [ErrUnfinished] if work of this process may have
+// used memory that was never written, and otherwise nil. It returns each such error only once.
 func (d *Device) takeLostError() error {
 	d.events.Lock()
 	defer d.events.Unlock()
@@ -389,8 +393,10 @@ func (d *Device) takeLostError() error {
 	return err
 }
 
-// synchronize waits until the stream is idle; judging first ensures that it cannot wait forever.
-// Then it releases the completed waits, and the clocks of processes that have ended.
+// synchronize waits until the stream is idle; judging first ensures that it cannot wait
+// forever. Then it releases the completed waits, and the clocks of processes that have ended.
+// It does not return the error of lost memory, see [Device.takeLostError]. The caller must hold
+// no lock of d.events.
 func (d *Device) synchronize(r *ready) error {
 	d.events.Lock()
 	all := slices.Clone(d.events.awaited)

@@ -45,7 +45,10 @@ func (d *Device) missingKernel(what fmt.Stringer, dt tensor.DType) error {
 	return fmt.Errorf("%w: %v of %v on %v", tensor.ErrUnsupported, what, dt, d)
 }
 
-// Map implements [device.Computer].
+// Map implements [device.Computer]: it queues kernels that apply o to in and store the result
+// in out. The error wraps [tensor.ErrUnsupported] if there is no kernel for the dtypes,
+// dimensions or size of the operands, and [ErrDevice] if the memory of an operand is on another
+// device.
 func (d engine) Map(o *device.Op, out tensorOperand, in ...tensorOperand) error {
 	moves := o.Name == opCopy || o.Name == opWhere
 	if moves && (complexParts[out.DType] != 0 || complexParts[in[len(in)-1].DType] != 0) {
@@ -133,7 +136,8 @@ func (d engine) copyComplex(o *device.Op, out tensorOperand, in []tensorOperand)
 	return nil
 }
 
-// Generate implements [device.Computer].
+// Generate implements [device.Computer]: it queues kernels that set each element of out
+// according to s and its index. Errors are as for [engine.Map].
 func (d engine) Generate(out tensorOperand, s device.Sequence, in ...tensorOperand) error {
 	names := map[device.SequenceKind]string{device.Arithmetic: "Arithmetic",
 		device.RandomUniform: "RandomUniform", device.RandomNormal: "RandomNormal",
@@ -158,7 +162,8 @@ func (d engine) Generate(out tensorOperand, s device.Sequence, in ...tensorOpera
 	return d.each(ptx.Sequence(names[s.Kind], kind), w, extra...)
 }
 
-// Descend implements [device.Computer].
+// Descend implements [device.Computer]: it queues kernels that perform one step of an
+// optimizer, which updates param and state. Errors are as for [engine.Map].
 func (d engine) Descend(s device.Descent, param, grad tensorOperand, state ...tensorOperand) error {
 	k, ok := ptx.Descend(ptx.Descent{
 		Rule: map[device.DescentRule]string{device.DescendSGD: "SGD", device.DescendAdam: "Adam",

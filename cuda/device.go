@@ -31,7 +31,8 @@ type Device struct {
 	events  events
 }
 
-// ready is the state of a device that is initialised on first use.
+// ready is the state of a device that [Device.readyState] initialises on first use. code,
+// products and looks have locks of their own; the other fields do not change.
 type ready struct {
 	ctx         cudriver.Context
 	stream      cudriver.Stream

@@ -10,8 +10,11 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Gather implements [device.Computer]. If there are few indices for the amount of gathered data, a
-// separate kernel checks them first, so that the host need not wait for the gathering itself.
+// Gather implements [device.Computer]: it sets each element of out to the element of in that
+// index selects in dimension dim. found is true if an index is out of range, and v is one such
+// index. If there are few indices for the amount of gathered data, a separate kernel checks
+// them first, so that the host need not wait for the gathering itself. Errors are as for
+// [engine.Map].
 func (d engine) Gather(out, in, index tensorOperand, dim int) (v int64, found bool, err error) {
 	kind, ok := moved[out.DType.Size()]
 	if !ok {
@@ -72,7 +75,9 @@ func (w walk) inWideUnits(kind ptx.Type, index int) (walk, ptx.Type) {
 	return all, ptx.Bits64
 }
 
-// Scatter implements [device.Computer].
+// Scatter implements [device.Computer]: it queues kernels that store each element of in in the
+// element of out that index selects in dimension dim, or add it if add is set. It does not
+// check the indices. Errors are as for [engine.Map].
 func (d engine) Scatter(out, in, index tensorOperand, dim int, add bool) error {
 	kind, ok := moved[out.DType.Size()]
 	if add {

@@ -21,8 +21,9 @@ func (e *events) open() []*sent {
 	return slices.DeleteFunc(slices.Clone(e.awaited), func(s *sent) bool { return s.judged.Load() })
 }
 
-// judgeWaits waits until every pending wait of the stream is judged: the number has arrived, or it
-// never will. It must not call the driver.
+// judgeWaits waits until every pending wait of the stream is judged: the number has arrived, or
+// it never will. It must not call the driver. The caller must hold neither d.events nor
+// d.events.look.
 func (d *Device) judgeWaits() {
 	for pause := soon; ; pause = min(2*pause, late) {
 		if all := d.events.open(); !d.judgeAll(all, pause == late) {

@@ -11,8 +11,9 @@ import (
 // mostBatch is the maximum number of blocks along z. Tests set it to a smaller value.
 var mostBatch = math.MaxUint16
 
-// MatMul implements [device.Computer]. It uses cuBLAS if that is available and supports the
-// operands, and otherwise a kernel of this package.
+// MatMul implements [device.Computer]: it queues the computation of out = a·b + beta·out for a
+// batch of matrices. It uses cuBLAS if that is available and supports the operands, and
+// otherwise a kernel of this package. Errors are as for [engine.Map].
 func (d engine) MatMul(out, a, b tensorOperand, beta float64) error {
 	k, ok := ptx.MatMul(types[out.DType])
 	if !ok || types[out.DType] == "" {

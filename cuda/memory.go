@@ -14,8 +14,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A memory is an allocation on a device. It holds a reference to the allocation's block and one to
-// its segment's block.
+// A memory is an allocation on a device. One that [segment.memory] made holds a reference to
+// the allocation's block and one to its segment's block, which [memory.End] releases.
+// [Device.foreignMemory] makes one for memory outside of the domain, without blocks.
 type memory struct {
 	*segment
 	block     arena.Handle

@@ -36,7 +36,9 @@ type reporting = func(to cudriver.Ptr) error
 // lookSize is the size of a slot: a cache line, to avoid false sharing.
 const lookSize = 64
 
-// Outside implements [device.Computer].
+// Outside implements [device.Computer]: it queues a search for an element of index that is not
+// in [from, to), calls meanwhile, and waits for the search. If found is false, there is no such
+// element. Errors are as for [engine.Map].
 func (d engine) Outside(index tensorOperand, from, to int64, meanwhile func()) (v int64, found bool, err error) {
 	index = withoutBroadcast(index)
 	w, err := d.walkOver(index.Shape, index)

@@ -45,8 +45,10 @@ func (d *Device) copyBehind(other *Device, to, from cudriver.Ptr, n int) error {
 	return d.doAndSync(func(s cudriver.Stream) error { return d.driver.MemcpyAsync(to, from, uint64(n), s) })
 }
 
-// allowAccess gives another device access to the segment, if it does not have it. It reports
-// whether that device can access it. Memory outside of segments needs no permission.
+// allowAccess gives another device access to the segment, if it does not have it. It returns
+// false if that device cannot access memory of the segment's device; the caller must then copy
+// by way of the host. Memory outside of segments needs no permission. The caller must not hold
+// the lock of segments.
 func (s *segment) allowAccess(peer *Device) (bool, error) {
 	can, err := s.dev.driver.DeviceCanAccessPeer(peer.id, s.dev.id)
 	if err != nil || !can || s.end != nil {

@@ -18,7 +18,8 @@ const (
 	leastParts    = 4
 )
 
-// Reduce implements [device.Computer].
+// Reduce implements [device.Computer]: it queues kernels that reduce those dimensions of in
+// that out does not have. Errors are as for [engine.Map].
 func (d engine) Reduce(r device.Reduction, out, in tensorOperand) error {
 	k, ok := ptx.Reduce(r.String(), types[out.DType], types[in.DType])
 	if !ok || types[out.DType] == "" || types[in.DType] == "" {

@@ -12,7 +12,8 @@ import (
 // leastOfRow is the minimum number of elements of a row per thread, except for the last threads.
 const leastOfRow = 4
 
-// Rows implements [device.Computer].
+// Rows implements [device.Computer]: it queues a kernel that applies o to each row of the
+// operands. Errors are as for [engine.Map].
 func (d engine) Rows(o device.RowOp, out tensorOperand, in ...tensorOperand) error {
 	if o.Kind == device.RowNLLGradient {
 		return d.nllGradient(o, out, in[0], in[1])

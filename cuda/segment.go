@@ -20,7 +20,8 @@ import (
 // that allocates in it.
 
 // A segment is a large piece of device memory that is mapped in this process. Only its creator
-// allocates in it; every process that uses it maps all of it once.
+// allocates in it; every process that uses it maps all of it once. The lock of segments guards
+// used, refs, fates and guests.
 type segment struct {
 	dev   *Device
 	d     *arena.Domain
@@ -88,8 +89,8 @@ func subscribeKeeper(d *arena.Domain) error {
 	return nil
 }
 
-// sweepSegments makes the keeper look for unused segments. It is a no-op if this process has had
-// none.
+// sweepSegments makes the keeper look for unused segments. It is a no-op if this process has
+// had none. The caller must not hold the lock of segments.
 func sweepSegments() error {
 	segments.Lock()
 	d := segments.domain

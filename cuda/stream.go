@@ -119,7 +119,8 @@ func (d *Device) recordEvent(s cudriver.Stream) (*Event, error) {
 	return e, nil
 }
 
-// Done reports whether the event has completed.
+// Done reports whether the event has completed, without waiting for it. With an error it
+// returns false.
 func (e *Event) Done() (bool, error) {
 	err := e.dev.withContext(func(cudriver.Stream) error { return e.dev.driver.EventQuery(e.id) })
 	if errors.Is(err, cudriver.ErrorNotReady) {

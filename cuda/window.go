@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Unfold implements [device.Computer].
+// Unfold implements [device.Computer]: it queues kernels that copy the elements under each
+// position of the window from the images in to out (im2col). Errors are as for [engine.Map].
 func (d engine) Unfold(out, in tensorOperand, w device.Window) error {
 	kind, ok := moved[in.DType.Size()]
 	if !ok {
@@ -17,7 +18,8 @@ func (d engine) Unfold(out, in tensorOperand, w device.Window) error {
 	return d.launchWindow(ptx.Unfold(kind), in.Shape, w, out, in)
 }
 
-// Fold implements [device.Computer].
+// Fold implements [device.Computer]: it queues kernels that add up the elements of in that
+// belong to the same element of the images out (col2im). Errors are as for [engine.Map].
 func (d engine) Fold(out, in tensorOperand, w device.Window) error {
 	k, ok := ptx.Fold(types[in.DType])
 	if !ok || types[in.DType] == "" {
@@ -26,7 +28,8 @@ func (d engine) Fold(out, in tensorOperand, w device.Window) error {
 	return d.launchWindow(k, out.Shape, w, out, in)
 }
 
-// MaxPool implements [device.Computer].
+// MaxPool implements [device.Computer]: it queues kernels that set out to the maximum of each
+// window of in, and at to the index of that maximum. Errors are as for [engine.Map].
 func (d engine) MaxPool(out, at, in tensorOperand, w device.Window) error {
 	kind := types[in.DType]
 	if kind == "" {
