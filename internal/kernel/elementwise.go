@@ -125,10 +125,10 @@ func Dot[F Float](x, y []F) (sum F) {
 // Scale multiplies x by alpha in place.
 func Scale[F Float](alpha F, x []F) { ScaleTo(alpha, x, x) }
 
-// ScaleTo overwrites y with alpha·x. y may be x.
+// ScaleTo overwrites y with alpha·x. y must be at least as long as x, and may be x.
 func ScaleTo[F Float](alpha F, x, y []F) { scalarLoop(loopsFor[F]().scale, alpha, x, y) }
 
-// Shift overwrites y with x+alpha. y may be x.
+// Shift overwrites y with x+alpha. y must be at least as long as x, and may be x.
 func Shift[F Float](alpha F, x, y []F) { scalarLoop(loopsFor[F]().shift, alpha, x, y) }
 
 // Dropout overwrites y with x·kept·factor. Each element of kept, which must be 0 or 1, applies

@@ -95,12 +95,12 @@ func maxTrigArgument[F Float]() F {
 // machines. y may be x.
 func Polar(x, y []float64) { unaryLoop(costly, loopsFor[float64]().polar, x, y) }
 
-// Max overwrites z with the larger of x and y, element by element, or NaN if either is NaN. z may
-// be x or y.
+// Max overwrites z with the larger of x and y, element by element, or NaN if either is NaN. y
+// and z must be at least as long as x. z may be x or y.
 func Max[F Float](x, y, z []F) { binaryLoop(loopsFor[F]().max, x, y, z) }
 
-// Min overwrites z with the smaller of x and y, element by element, or NaN if either is NaN. z may
-// be x or y.
+// Min overwrites z with the smaller of x and y, element by element, or NaN if either is NaN. y
+// and z must be at least as long as x. z may be x or y.
 func Min[F Float](x, y, z []F) { binaryLoop(loopsFor[F]().min, x, y, z) }
 
 // Largest returns the largest element of x, or NaN if x contains NaN. It panics if x is empty.
@@ -142,7 +142,8 @@ func reduceLongExtreme[F Float](x []F, of func(n int, x *F) F, two func(x, y F) 
 	return best
 }
 
-// Clamp overwrites y with x clamped to [lo, hi]; NaN stays NaN. y may be x.
+// Clamp overwrites y with x clamped to [lo, hi]; NaN stays NaN. y must be at least as long as
+// x, and may be x.
 func Clamp[F Float](lo, hi F, x, y []F) {
 	y = y[:len(x)]
 	for i, n := range shortPieces(len(x)) {

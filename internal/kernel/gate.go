@@ -4,14 +4,14 @@ import "math"
 
 // GELU overwrites y with x·Φ(x), element by element, where Φ is the cumulative distribution
 // function of the normal distribution (Hendrycks and Gimpel, 2016,
-// https://arxiv.org/abs/1606.08415). y may be x. In float32 assembly the error of Φ is at most
-// 2e-7.
+// https://arxiv.org/abs/1606.08415). y must be at least as long as x, and may be x. In float32
+// assembly the error of Φ is at most 2e-7.
 func GELU[F Float](x, y []F) {
 	unaryLoop(costly, loopsFor[F]().gelu, x, y)
 }
 
-// GELUBackward overwrites dx with dy times the derivative of [GELU] at x. dx must not overlap x or
-// dy.
+// GELUBackward overwrites dx with dy times the derivative of [GELU] at x. dy and dx must be at
+// least as long as x. dx must not overlap x or dy.
 func GELUBackward[F Float](x, dy, dx []F) { gradientInPieces(Gate{}, x, dy, dx) }
 
 // Gate is the activation x·σ(A·x + B·x³), where σ is the logistic function: SiLU, or the tanh
@@ -24,7 +24,8 @@ var (
 	GELUTanh = Gate{A: 2 * math.Sqrt(2/math.Pi), B: 2 * math.Sqrt(2/math.Pi) * 0.044715}
 )
 
-// Gated overwrites y with the gate g of x, element by element. y may be x.
+// Gated overwrites y with the gate g of x, element by element. y must be at least as long as x,
+// and may be x.
 func Gated[F Float](g Gate, x, y []F) {
 	if workers := elementWorkers(len(x), costly); workers > 1 {
 		runElements(workers, len(x), func(lo, hi int) { gateAll(g, x[lo:hi], y[lo:hi]) })
@@ -37,7 +38,9 @@ func gateAll[F Float](g Gate, x, y []F) {
 	unaryPieces(func(n int, x, y *F) { loopsFor[F]().gated(n, F(g.A), F(g.B), x, y) }, x, y)
 }
 
-// GatedBackward overwrites dx with dy times the derivative of g at x. dx must not overlap x or dy.
+// GatedBackward overwrites dx with dy times the derivative of g at x. dy and dx must be at
+// least as long as x. dx must not overlap x or dy. g must not be the zero Gate, which stands
+// for [GELU] here.
 func GatedBackward[F Float](g Gate, x, dy, dx []F) { gradientInPieces(g, x, dy, dx) }
 
 // gradientInPieces overwrites dx with dy times the derivative of g at x. The zero Gate stands for

@@ -15,8 +15,9 @@ func MaxPool2d[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, x, y []F, idx []
 	runRanges(parts, p.planes, func(_, lo, hi int) { poolPlanes(p, x, y, idx, lo, hi) })
 }
 
-// MaxPool2dBackward overwrites dx (n, c, h, w) with the gradient of [MaxPool2d]: each element of dy
-// is added at its index in idx. The geometry must equal that of the MaxPool2d call that wrote idx.
+// MaxPool2dBackward overwrites dx (n, c, h, w) with the gradient of [MaxPool2d]: each element
+// of dy is added at its index in idx. The geometry must equal that of the MaxPool2d call that
+// wrote idx; MaxPool2dBackward panics if MaxPool2d does not accept it.
 func MaxPool2dBackward[F Float](n, c, h, w, kh, kw, sh, sw, ph, pw int, dy []F, idx []int32, dx []F) {
 	p := newPool(n*c, h, w, kh, kw, sh, sw, ph, pw)
 	if parts := workerCount(p.planes, p.planes*h*w*cheap); parts > 1 {

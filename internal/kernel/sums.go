@@ -112,7 +112,8 @@ func Product[F Float](x []F) float64 {
 	return product * (a * b) * (c * d)
 }
 
-// RowSums overwrites sums with the sums of len(sums) rows of x of n elements each.
+// RowSums overwrites sums with the sums of len(sums) consecutive rows of x of n elements each,
+// in double precision.
 func RowSums[F Float](n int, x []F, sums []float64) {
 	if workers := workerCount(len(sums), n*len(sums)); workers > 1 {
 		runParts(workers, min(len(sums), workers*partsPerWorker), len(sums), func(_, lo, hi int) {
@@ -170,14 +171,14 @@ func Finite(sums []float64) bool {
 	return true
 }
 
-// LargestColumns replaces each element of best by the maximum of itself and of a column of x, with
-// rows ld apart, or NaN if one of them is NaN.
+// LargestColumns replaces each of the cols elements of best by the maximum of itself and of a
+// column of x (rows×cols), with rows ld elements apart, or NaN if one of them is NaN.
 func LargestColumns[F Float](rows, cols int, x []F, ld int, best []F) {
 	eachColumnBlock(rows, cols, x, ld, best, loopsFor[F]().columnsLargest)
 }
 
-// SmallestColumns replaces each element of best by the minimum of itself and of a column of x, with
-// rows ld apart, or NaN if one of them is NaN.
+// SmallestColumns replaces each of the cols elements of best by the minimum of itself and of a
+// column of x (rows×cols), with rows ld elements apart, or NaN if one of them is NaN.
 func SmallestColumns[F Float](rows, cols int, x []F, ld int, best []F) {
 	eachColumnBlock(rows, cols, x, ld, best, loopsFor[F]().columnsSmallest)
 }
