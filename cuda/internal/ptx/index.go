@@ -23,10 +23,10 @@ func (a *asm) storeReport(p, v, to string) {
 	})
 }
 
-// Gather returns the kernel that loads elements by index. The operands are the output, the index,
-// and the input, which must have stride 0 along the indexed dimension. The extra words are the
-// input's stride and size in that dimension, and the address for reporting an index that is out of
-// range, as in [Outside], or 0.
+// Gather returns the kernel that loads elements by index. The operands are the output, the
+// index, and the input, which must have stride 0 along the indexed dimension. The extra words
+// are the input's stride in bytes and size in elements in that dimension, and the address for
+// reporting an index that is out of range, as in [Outside], or 0.
 func Gather(t Type) Kernel {
 	return each{name: "Gather", operands: []access{{t, writes}, {Int64, reads}, {t, points}}, extra: 3,
 		body: func(a *asm, x []string, _ string, extra int) []string {
@@ -37,9 +37,10 @@ func Gather(t Type) Kernel {
 		}}.kernel()
 }
 
-// Scatter returns the kernel that stores elements by index, or adds them. The operands are the
-// output, which must have stride 0 along the indexed dimension, the index, and the input. The extra
-// words are the output's stride and size in that dimension.
+// Scatter returns the kernel that stores elements by index, or adds them if add is set. The
+// operands are the output, which must have stride 0 along the indexed dimension, the index, and
+// the input. The extra words are the output's stride in bytes and size in elements in that
+// dimension.
 func Scatter(t Type, add bool) Kernel {
 	e := each{name: "Scatter", operands: []access{{t, points}, {Int64, reads}, {t, reads}}, extra: 2}
 	if add {
