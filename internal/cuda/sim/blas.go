@@ -51,7 +51,8 @@ func (b *BLAS) Create() (h cublas.Handle, err error) {
 	return h, err
 }
 
-// Destroy destroys a handle.
+// Destroy destroys a handle. The error is ErrorInvalidHandle if there is no such handle. It
+// waits like [Driver.awaitContext].
 func (b *BLAS) Destroy(h cublas.Handle) error {
 	return b.driver.runBlockingCall("cublasDestroy", inContext, func(*context) cudriver.Result {
 		if b.driver.products[h] == nil {

@@ -87,7 +87,8 @@ func (d *Driver) runForEvent(call string, id cudriver.Event, f func(c *context, 
 	})
 }
 
-// EventDestroy destroys an event. Processes that have imported it cannot use it any more.
+// EventDestroy destroys an event. Processes that have imported it cannot use it any more. The
+// error is ErrorInvalidHandle if there is no such event.
 func (d *Driver) EventDestroy(id cudriver.Event) error {
 	return d.runCall("cuEventDestroy", inContext, func(*context) cudriver.Result {
 		e := d.events[id]

@@ -38,7 +38,8 @@ func (d *Driver) ModuleLoadData(image []byte) (m cudriver.Module, err error) {
 	return m, err
 }
 
-// ModuleUnload unloads a module. Its functions become invalid.
+// ModuleUnload unloads a module. Its functions become invalid. The error is ErrorInvalidHandle
+// if there is no such module.
 func (d *Driver) ModuleUnload(m cudriver.Module) error {
 	return d.runBlockingCall("cuModuleUnload", inContext, func(*context) cudriver.Result {
 		code := d.modules[m]

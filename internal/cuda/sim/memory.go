@@ -121,8 +121,8 @@ func (d *Driver) MemAlloc(n uint64) (p cudriver.Ptr, err error) {
 	return p, err
 }
 
-// MemFree frees memory. p must be a result of [Driver.MemAlloc]. Processes that have the memory
-// open read garbage from then on.
+// MemFree frees memory. p must be a result of [Driver.MemAlloc], or the error is
+// ErrorInvalidValue. Processes that have the memory open read garbage from then on.
 func (d *Driver) MemFree(p cudriver.Ptr) error {
 	return d.runBlockingCall("cuMemFree", inContext, func(*context) cudriver.Result {
 		m := d.mappingAt(p, allocated)

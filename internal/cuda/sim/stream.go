@@ -143,7 +143,8 @@ func (d *Driver) awaitContextIn(call string, c *context) {
 	})
 }
 
-// StreamDestroy destroys a stream. Its queued work still runs.
+// StreamDestroy destroys a stream. Its queued work still runs. The error is ErrorInvalidHandle
+// if there is no such stream.
 func (d *Driver) StreamDestroy(id cudriver.Stream) error {
 	return d.runCall("cuStreamDestroy", inContext, func(*context) cudriver.Result {
 		if d.streams[id] == nil {
