@@ -76,8 +76,8 @@ func (w walk) inWideUnits(kind ptx.Type, index int) (walk, ptx.Type) {
 }
 
 // Scatter implements [device.Computer]: it queues kernels that store each element of in in the
-// element of out that index selects in dimension dim, or add it if add is set. It does not
-// check the indices. Errors are as for [engine.Map].
+// element of out that index selects in dimension dim, or add it if add is set. An index that is
+// out of range selects an arbitrary element of out. Errors are as for [engine.Map].
 func (d engine) Scatter(out, in, index tensorOperand, dim int, add bool) error {
 	kind, ok := moved[out.DType.Size()]
 	if add {
