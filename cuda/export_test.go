@@ -45,6 +45,14 @@ func EventsOfNobody(d time.Duration) (undo func()) {
 	return func() { openLife, eventPatience = open, patience }
 }
 
+// SlotsInUse returns the number of slots for results of kernels that no caller has returned.
+func SlotsInUse(dev tensor.Device) int {
+	r := dev.(*Device).ready.Load()
+	r.looks.Lock()
+	defer r.looks.Unlock()
+	return r.looks.used - len(r.looks.free)
+}
+
 // Mapped counts the segments that this process has mapped.
 func Mapped() int {
 	segments.Lock()

@@ -67,19 +67,24 @@ func (d engine) launchReporting(kernel reporting, meanwhile func()) (v int64, fo
 		return d.launchReportingOnDevice(kernel, meanwhile)
 	}
 	l.words[1].Store(0)
-	if err := kernel(l.at); err != nil {
-		return 0, false, err
-	}
+	launched := kernel(l.at) // a part of it may run, also after an error
 	if err := d.withReadyContext(r, func() error { return d.driver.EventRecord(l.event, r.stream) }); err != nil {
-		return 0, false, err
+		return 0, false, errors.Join(launched, err)
 	}
 	defer func() { // also if meanwhile panics
 		// If the wait fails, the slot must not be reused, because the kernel may still write to it.
-		if err = d.withReadyContext(r, func() error { return d.driver.EventSynchronize(l.event) }); err == nil {
+		waited := d.withReadyContext(r, func() error { return d.driver.EventSynchronize(l.event) })
+		if waited == nil && launched == nil {
 			v, found = l.words[0].Load(), l.words[1].Load() != 0
+		}
+		if waited == nil {
 			r.looks.returnSlot(l)
 		}
+		err = errors.Join(launched, waited)
 	}()
+	if launched != nil {
+		return 0, false, launched
+	}
 	meanwhile()
 	return 0, false, nil
 }

@@ -99,7 +99,32 @@ func TestOutside_GivesItsWordBackWhereItsCallerPanics(t *testing.T) {
 	if v != 9 || !found {
 		t.Errorf("%d, %v, want 9", v, found)
 	}
+	if n := cuda.SlotsInUse(dev); n != 0 {
+		t.Errorf("%d slots are not returned", n)
+	}
 	selects(t, dev)
+	testutil.NoError(t, index.Close())
+	collected(t, 1)
+}
+
+// A kernel that cannot be launched must not use up a slot.
+func TestOutside_ReturnsItsSlotIfTheLaunchFails(t *testing.T) {
+	dev := simulated(t)
+	index := devicetest.On(t, dev, tensor.FromSlice([]int64{9}, 1))
+	check := func() (found bool, err error) {
+		_, found, err = devicetest.ComputerOn(dev).Outside(devicetest.OperandOf(index), 0, 6, func() {})
+		return found, err
+	}
+	if found, err := check(); !found || err != nil {
+		t.Fatalf("found %v, error %v", found, err)
+	}
+	cuda.Simulator().Fail("cuLaunchKernel", 1, cudriver.ErrorOutOfMemory)
+	if _, err := check(); err == nil {
+		t.Error("the launch did not fail")
+	}
+	if n := cuda.SlotsInUse(dev); n != 0 {
+		t.Errorf("%d slots are not returned", n)
+	}
 	testutil.NoError(t, index.Close())
 	collected(t, 1)
 }

@@ -17,8 +17,12 @@ func Share(c syscall.Conn) (again *os.File, err error) {
 		if err != nil {
 			return err
 		}
+		if err := unix.SetNonblock(n, false); err != nil {
+			unix.Close(n)
+			return err
+		}
 		again = newFile(n, "shared")
-		return unix.SetNonblock(n, false)
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("duplicate descriptor: %w", err)

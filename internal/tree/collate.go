@@ -53,6 +53,9 @@ func OnHeap(fields []Field) ([]*tensor.Tensor, error) {
 		}
 		t, err := tensor.On(f.Device).Empty(f.DType, f.Shape...)
 		if err != nil {
+			for _, t := range all[:k] {
+				err = errors.Join(err, t.Close())
+			}
 			return nil, err
 		}
 		all[k] = t
