@@ -26,7 +26,7 @@ func (t *Tensor) Number(v float64) *Tensor {
 // as PyTorch does. Integers wrap around.
 func Add(a, b *Tensor) *Tensor { return opAdd.applyBinary(a, b) }
 
-// Sub returns a-b.
+// Sub returns a-b. It panics for Bool: use [Xor] or [Not].
 func Sub(a, b *Tensor) *Tensor { return opSub.applyBinary(a, b) }
 
 // Mul returns a*b.
@@ -38,7 +38,8 @@ func Div(a, b *Tensor) *Tensor { return opDiv.applyBinary(a, b) }
 // FloorDivide returns a/b rounded down. It panics on division of an integer by zero.
 func FloorDivide(a, b *Tensor) *Tensor { return opFloorDivide.applyBinary(a, b) }
 
-// Remainder returns a - b*FloorDivide(a, b), which has the sign of b.
+// Remainder returns a - b*FloorDivide(a, b), which has the sign of b. It panics on division of an
+// integer by zero.
 func Remainder(a, b *Tensor) *Tensor { return opRemainder.applyBinary(a, b) }
 
 // Power returns a to the power of b, elementwise. An integer raised to a negative power is 0, 1 or
@@ -69,7 +70,7 @@ func Pow(a *Tensor, x float64) *Tensor {
 	return Power(a, p)
 }
 
-// requireExponent panics if the elements of t cannot be raised to the power of x.
+// requireExponent panics if x is a negative integer and t has integers or booleans.
 func (t *Tensor) requireExponent(x float64) {
 	if t.dtype.promotionRank() < 2 && x < 0 && x == math.Trunc(x) && !math.IsInf(x, 0) {
 		misuse(ErrArgument, "Pow: power %v of a tensor of %v: convert it to a float dtype with To first", x, t.dtype)
@@ -126,7 +127,8 @@ func Not(a *Tensor) *Tensor {
 	return opEq.applyLogical(a, no)
 }
 
-// applyLogical applies o to a and b converted to Bool.
+// applyLogical converts a and b to Bool, broadcasts them, and returns the result of o as a new
+// tensor.
 func (o op) applyLogical(a, b *Tensor) *Tensor {
 	var room [2 * fewDims]int
 	return o.loopsFor(Bool).apply(emptyLike(Bool, broadcastInto(room[:0], a.Shape(), b.Shape()), a, b), a, b)
@@ -212,7 +214,8 @@ func Clamp(a *Tensor, lo, hi float64) *Tensor {
 	return emptyLike(dt, a.Shape(), a).setClamped(a, lo, hi)
 }
 
-// setClamped sets the elements of t to the elements of a, limited to the range from lo to hi.
+// setClamped sets the elements of t to the elements of a, limited to the range from lo to hi, and
+// returns t. a may be t. If lo or hi is NaN, all elements become NaN.
 func (t *Tensor) setClamped(a *Tensor, lo, hi float64) *Tensor {
 	dt := t.dtype.computeDType()
 	if lo != lo || hi != hi {
@@ -229,8 +232,8 @@ func (t *Tensor) setClamped(a *Tensor, lo, hi float64) *Tensor {
 	return opMinimum.loopsFor(dt).apply(t, t, most)
 }
 
-// Where returns the elements of a where c is true, and the elements of b elsewhere. c must be Bool.
-// All three are broadcast.
+// Where returns the elements of a where c is true, and the elements of b elsewhere. c must be
+// Bool. All three are broadcast, and the dtypes of a and b are promoted.
 func Where(c, a, b *Tensor) *Tensor {
 	c.requireDType(Bool)
 	dt := promoteOperands(a, b)

@@ -24,7 +24,8 @@ func (t *Tensor) AddAtomic(o *Tensor) *Tensor {
 	return t
 }
 
-// addAtomicLoops implements AddAtomic on the host.
+// addAtomicLoops implements AddAtomic on the host. o is broadcast, but must have t's dtype, and
+// the caller must have copied it if it overlaps t.
 func (t *Tensor) addAtomicLoops(o *Tensor) {
 	add := t.atomicAdder()
 	bufs := bufferPool.Get().(*buffers)
@@ -48,8 +49,8 @@ func (t *Tensor) AddScalarAtomic(x float64) *Tensor {
 	return t.AddAtomic(number)
 }
 
-// atomicAdder returns a function that atomically adds the first element of src to the first element
-// of dst.
+// atomicAdder returns a function that atomically adds the first element of src to the first
+// element of dst. It panics with ErrOperand for dtypes that AddAtomic refuses.
 func (t *Tensor) atomicAdder() func(dst, src []byte) {
 	switch t.dtype {
 	case Int32:

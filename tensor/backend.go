@@ -13,7 +13,8 @@ import (
 // allocate.
 type backend struct{ onDevice bool }
 
-// backendOf returns the backend for tensors, any of which may be on a device.
+// backendOf returns the backend of devices if at least one of the tensors is on a device, and the
+// backend of the host otherwise. It does not check whether all of them are on the same device.
 func backendOf(ts ...*Tensor) backend {
 	for _, t := range ts {
 		if _, ok := t.device(); ok {
@@ -23,8 +24,8 @@ func backendOf(ts ...*Tensor) backend {
 	return backend{}
 }
 
-// acceptsAnyLoop reports whether rows.apply accepts any loop. Devices only accept the operations of
-// the table.
+// acceptsAnyLoop reports whether rows.apply accepts any loop, as it does on the host. Devices
+// only accept the operations of the table operations.
 func (b backend) acceptsAnyLoop() bool { return !b.onDevice }
 
 // fill sets all elements of t to v.
@@ -50,8 +51,9 @@ func (b backend) copy(t, src *Tensor) {
 	}
 }
 
-// generate sets the elements of t to a sequence. On a device, it draws the key of a random sequence
-// from g. On the host, it calls here.
+// generate sets the elements of t to the sequence s. On the host, it calls here, which must set
+// them, and ignores g and s. On a device, it draws the key of a random sequence from g; a nil g
+// is the default generator.
 func (b backend) generate(t *Tensor, g *Generator, s device.Sequence, here func()) {
 	if !b.onDevice {
 		here()
@@ -63,7 +65,9 @@ func (b backend) generate(t *Tensor, g *Generator, s device.Sequence, here func(
 	t.generate(s)
 }
 
-// reduce reduces the given dimensions of t, or all dimensions if there are none.
+// reduce returns a new tensor without the given dimensions of t, which it reduces with r. It
+// reduces all dimensions if dims is empty. The result's dtype depends on r and on t's dtype; see
+// foldFor.
 func (b backend) reduce(r reduction, t *Tensor, dims []int) *Tensor {
 	if b.onDevice {
 		return r.reduceOnDevice(t, dims, r.foldFor(t.dtype).out)
@@ -79,7 +83,8 @@ func (b backend) reduceSameDType(r reduction, t *Tensor, dims []int) *Tensor {
 	return b.reduce(r, t, dims).convertOwned(t.dtype)
 }
 
-// reduceBool reduces t's elements converted to Bool. empty is the result for no elements.
+// reduceBool reduces t's elements converted to Bool, and returns a Bool tensor. r must be redMin
+// or redMax. empty, which must be 0 or 1, is the result for no elements.
 func (b backend) reduceBool(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
 	switch {
 	case !b.onDevice:
@@ -92,7 +97,9 @@ func (b backend) reduceBool(r reduction, empty float64, t *Tensor, dims []int) *
 	return r.reduceOnDevice(truth, dims, r.foldFor(Bool).out)
 }
 
-// multiply sets t, which must be contiguous, to the products of the matrices of x and y.
+// multiply sets t, which must be contiguous, to the products of the matrices of x and y, which
+// asMatrices returned. batch is the shape of t without the last two dimensions; x and y are
+// broadcast to it.
 func (b backend) multiply(t, x, y *Tensor, batch []int) {
 	if b.onDevice {
 		t.multiplyOnDevice(x, y, batch, 0)
@@ -115,7 +122,8 @@ func (b backend) productDType(dt DType, x, y *Tensor) DType {
 	return dt.computeDType()
 }
 
-// addProduct adds the product of two matrices to t.
+// addProduct adds the product of the matrices x and y to t. The caller must have checked that all
+// three have two dimensions and matching shapes.
 func (b backend) addProduct(t, x, y *Tensor) {
 	inPlace := b.onDevice || t.dtype == Float32 || t.dtype == Float64
 	if !inPlace || !t.IsContiguous() || t.dtype != x.dtype || t.dtype != y.dtype ||
@@ -144,7 +152,9 @@ func (b backend) gather(what string, t *Tensor, dim int, idx, out *Tensor) {
 	}
 }
 
-// scatter writes elements of src to t with move, or adds them if move is nil.
+// scatter writes elements of src to t with move, or adds them if move is nil; see
+// [Tensor.ScatterInPlace] for the elements. It panics with ErrIndex if an index in idx is out of
+// range. what is the name of the operation in errors.
 func (b backend) scatter(what string, t *Tensor, dim int, idx, src *Tensor, move castFunc) {
 	if b.onDevice {
 		t.scatterOnDevice(what, t.requireAlong(what, dim, idx, src), idx, src, move == nil)

@@ -15,14 +15,14 @@ type Buffer interface {
 	Bytes() []byte
 }
 
-// FromBuffer returns a tensor over the bytes of b, without a copy, like torch.frombuffer. The first
-// element is offset bytes after the start. strides are in elements; nil means row-major. The tensor
-// has its own reference to the block, so b may be closed before the tensor. The caller must close
-// the tensor.
+// FromBuffer returns a tensor over the bytes of b, without a copy, like torch.frombuffer. The
+// first element is offset bytes after the start. strides are in elements; nil means row-major.
+// The tensor has its own reference to the block, so b may be closed before the tensor. The caller
+// must close the tensor.
 //
 // FromBuffer checks its arguments, because they may come from a message. The error wraps
-// [ErrDType], [ErrLayout] if the layout is malformed or exceeds the bytes, [ErrAlign] if offset is
-// not a multiple of the element size, or [ErrClosed].
+// [ErrDType], [ErrLayout] if the layout is malformed or exceeds the bytes, [ErrAlign] if offset
+// is not a multiple of the element size, or [ErrClosed] if b is closed.
 func FromBuffer(b Buffer, dt DType, shape, strides []int, offset int) (*Tensor, error) {
 	var e codec.Encoder
 	defer e.Done(false) // b must stay open until the tensor has its own reference
@@ -63,16 +63,19 @@ func (t *Tensor) block() (handle uint64, offset int) {
 	return uint64(l.block), t.offset * t.dtype.Size()
 }
 
-// vector returns the elements of t, which must be contiguous, as a vector of another dtype with
-// elements of the same size or smaller ones.
+// vector returns a view of t, which must be contiguous, in one dimension, with its bytes
+// interpreted as elements of dtype dt. dt must not be larger than t's dtype. The caller must
+// close the view.
 func (t *Tensor) vector(dt DType) *Tensor {
 	v := t.view([]int{t.Nbytes() / dt.Size()}, []int{1}, t.offset*t.dtype.Size()/dt.Size())
 	v.dtype = dt
 	return v
 }
 
-// openBlock returns a tensor of n elements at offset bytes of a block that another participant
-// holds. The caller must close it.
+// openBlock returns a tensor of n elements at offset bytes of a block in the default domain. The
+// caller must close the tensor. Another process must hold a reference to the block until
+// openBlock returns. The error wraps ErrAlign or ErrLayout if the elements are not within the
+// block.
 func openBlock(handle uint64, dt DType, offset, n int) (*Tensor, error) {
 	d, err := arena.Default()
 	if err != nil {
@@ -94,7 +97,8 @@ func openBlock(handle uint64, dt DType, offset, n int) (*Tensor, error) {
 	return t, nil
 }
 
-// newAtByte is newUnbacked with the offset in bytes. nil strides mean row-major.
+// newAtByte is like newUnbacked with offset in bytes. nil strides mean row-major. The error wraps
+// ErrAlign if offset is not a multiple of the element size.
 func newAtByte(dt DType, shape, strides []int, offset, size int) (*Tensor, error) {
 	if dt.valid() {
 		if offset%dt.Size() != 0 {
@@ -108,8 +112,8 @@ func newAtByte(dt DType, shape, strides []int, offset, size int) (*Tensor, error
 	return newUnbacked(dt, shape, strides, offset, size)
 }
 
-// newUnbacked returns a tensor without storage. It returns an error if an element is not within
-// size bytes.
+// newUnbacked returns a tensor without storage, which the caller must set. offset is in elements.
+// The error wraps ErrDType, or ErrLayout if an element is not within size bytes.
 func newUnbacked(dt DType, shape, strides []int, offset, size int) (*Tensor, error) {
 	if !dt.valid() {
 		return nil, fmt.Errorf("%v: %w", dt, ErrDType)

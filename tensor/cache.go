@@ -16,12 +16,13 @@ import (
 )
 
 // A memoryCache keeps the host memory of closed tensors for later tensors, because reused memory
-// needs neither page faults nor zeroing.
+// needs neither page faults nor zeroing. It may be used from several goroutines: mu guards its
+// fields.
 //
-// The memory is on Go's heap. Therefore a slice that [Data] returned keeps the memory of a dropped
-// tensor alive (memory outside the heap would belong to another tensor by then), and the garbage
-// collector accounts for it. Memory that has been in the cache for two collections is left to the
-// collector, like the memory of tensors that are dropped without Close.
+// The memory is on Go's heap. Therefore a slice that [Data] returned keeps the memory of a
+// dropped tensor alive (memory outside the heap would belong to another tensor by then), and the
+// garbage collector accounts for it. Memory that has been in the cache for two collections is
+// left to the collector, like the memory of tensors that are dropped without Close.
 type memoryCache struct {
 	mu        sync.Mutex
 	limit     int // maximum of kept; at most a quarter of GOMEMLIMIT
@@ -66,14 +67,16 @@ const (
 	cachedUpTo  = 1 << 42
 )
 
-// classOf returns the class for n bytes, and the size of memory in this class.
+// classOf returns the size class for n bytes, and the size in bytes of the memory in this class,
+// which is at least n. n must be from cachedFrom to cachedUpTo.
 func classOf(n int) (class, size int) {
 	shift := bits.Len(uint(n-1)) - 1 - classBits
 	steps := (n-1)>>shift + 1 // 9 to 16 units of 1<<shift bytes
 	return shift<<classBits + steps - 1<<classBits - 1, steps << shift
 }
 
-// takeStorage returns a storage of n uninitialized bytes, or nil.
+// takeStorage returns a storage of n uninitialized bytes without views, or nil if the cache has
+// none of this size.
 func (c *memoryCache) takeStorage(n int) *Storage {
 	if n < cachedFrom && n > 0 {
 		s, ok := smalls[n].Get().(*Storage)
@@ -97,7 +100,8 @@ func (c *memoryCache) takeStorage(n int) *Storage {
 	return s
 }
 
-// pop removes the most recently used memory of a class from the cache.
+// pop removes the most recently added storage of a size class from the cache and returns it, or
+// nil if there is none. size is the size of the class in bytes.
 func (c *memoryCache) pop(class, size int) *Storage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,8 +119,9 @@ func (c *memoryCache) pop(class, size int) *Storage {
 	return s
 }
 
-// newStorage returns a storage of n bytes that alloc allocates. When it is closed, the memory goes
-// to the cache.
+// newStorage returns a storage of n bytes, without views, that alloc allocates. When the storage
+// is closed, the memory goes to the cache if n has a size class. newStorage panics with ErrMemory
+// if n bytes cannot be allocated.
 func (c *memoryCache) newStorage(n int, alloc func(n int) []byte) *Storage {
 	must(checkMemory(n))
 	if n < cachedFrom || n > cachedUpTo {
@@ -164,7 +169,8 @@ func checkMemory(n int) error {
 // maxHeap is a size that exceeds the address space of Go's heap.
 const maxHeap = min(1<<46, math.MaxInt)
 
-// addUncollected adds size to the bytes that have not been collected.
+// addUncollected adds size to the number of bytes that have not been collected. A negative size
+// records a collection. c.mu must not be held.
 func (c *memoryCache) addUncollected(size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,7 +178,8 @@ func (c *memoryCache) addUncollected(size int) {
 	c.peak = max(c.peak, c.made-c.idle)
 }
 
-// addFree adds size to the bytes in free.
+// addFree adds size, which is negative for removed memory, to the number of bytes in free. c.mu
+// must be held.
 func (c *memoryCache) addFree(size int) {
 	c.kept += size
 	if size >= countedFrom || -size >= countedFrom {
@@ -181,10 +188,13 @@ func (c *memoryCache) addFree(size int) {
 	}
 }
 
-// fullBytes returns all memory that the cache allocated for m, including the unused rest.
+// fullBytes returns all memory that the cache allocated for m, including the unused rest. size
+// must be the size of m's class.
 func (m *memory) fullBytes(size int) []byte { return unsafe.Slice(unsafe.SliceData(m.bytes), size) }
 
-// putStorage returns the memory of a storage without views to the cache, unless the cache is full.
+// putStorage returns a storage without views to the cache, or leaves it to the garbage collector
+// if the cache is full. The storage must have a size class, and the caller must not use it
+// afterwards.
 func (c *memoryCache) putStorage(s *Storage) {
 	m := s.mem.Load()
 	_, size := classOf(len(m.bytes))
@@ -206,7 +216,7 @@ func (c *memoryCache) putStorage(s *Storage) {
 type collection struct{ _ *collection }
 
 // watchCollections makes each garbage collection drop memory that has been in the cache for two
-// collections. It ends when the cache is empty.
+// collections. It ends when the cache is empty. next must be unreachable otherwise.
 func (c *memoryCache) watchCollections(next *collection) {
 	runtime.SetFinalizer(next, func(next *collection) {
 		c.mu.Lock()
@@ -219,7 +229,9 @@ func (c *memoryCache) watchCollections(next *collection) {
 	})
 }
 
-// dropOld leaves old memory to the garbage collector. Each class is sorted by age, oldest first.
+// dropOld removes memory for which old returns true from the cache and leaves it to the garbage
+// collector. In each size class, it stops at the first memory for which old returns false,
+// because each class is sorted by age, oldest first. c.mu must be held.
 func (c *memoryCache) dropOld(old func(s spareMemory) bool) {
 	for class, kept := range c.free {
 		n := 0
@@ -234,9 +246,9 @@ func (c *memoryCache) dropOld(old func(s spareMemory) bool) {
 }
 
 // EmptyCache frees the memory that this process keeps for later tensors, like
-// torch.cuda.empty_cache. It runs two garbage collections to find tensors that were dropped without
-// Close. It returns host memory to the operating system and device memory to the driver. It returns
-// the errors of devices.
+// torch.cuda.empty_cache. It first runs the garbage collector, to find tensors that were dropped
+// without Close. It returns host memory to the operating system and device memory to the driver.
+// It returns the errors of devices.
 func EmptyCache() error {
 	runCollector()
 	memories.mu.Lock()
@@ -246,8 +258,9 @@ func EmptyCache() error {
 	return device.EmptyCaches()
 }
 
-// runCollector runs the garbage collector and waits until the cleanups of unreachable tensors have
-// been called. Cleanups run some time after a collection, so it waits for a cleanup of its own.
+// runCollector runs the garbage collector and waits until the cleanups of unreachable tensors
+// have been called, but at most two seconds. Cleanups run some time after a collection, so it
+// waits for a cleanup of its own, and collects once more if this takes a second.
 func runCollector() {
 	done := make(chan struct{})
 	runtime.AddCleanup(new(*Tensor), func(c chan struct{}) { close(c) }, done)

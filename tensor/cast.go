@@ -73,9 +73,10 @@ func castersFrom(s DType) *[dtypes]castFunc {
 // converted.
 type beginFunc = func(n int, dst, src []byte) int
 
-// withKernel returns a conversion that calls the kernel begin for adjacent elements and end for the
-// remaining ones. It first packs elements that are not adjacent, or unpacks them afterwards, if
-// there are enough of them to gain from it.
+// withKernel returns a conversion that calls the kernel begin for adjacent elements and end for
+// the remaining ones. It first packs elements that are not adjacent, or unpacks them afterwards,
+// if there are enough of them to gain from it. dsize and ssize are the element sizes of the
+// result and of the source, in bytes.
 func withKernel(begin beginFunc, end castFunc, dsize, ssize int) castFunc {
 	const few = 16
 	gather, scatter := copyFunc(ssize), copyFunc(dsize)
@@ -111,7 +112,7 @@ func withKernel(begin beginFunc, end castFunc, dsize, ssize int) castFunc {
 	}
 }
 
-// truthKernel returns a kernel that converts elements of dt to Bool, or nil.
+// truthKernel returns a kernel that converts elements of dt to Bool, or nil if dt has none.
 func truthKernel(dt DType) beginFunc {
 	switch dt {
 	case Uint8:
@@ -253,7 +254,8 @@ func fromFloat[S float](d, s DType) castFunc {
 	return fromReal[S](d, s)
 }
 
-// fromReal returns the conversions that integers and floats have in common.
+// fromReal returns the conversion from s, which must be the integer or float dtype of S, to a d
+// that is not an integer dtype.
 func fromReal[S ordered](d, s DType) castFunc {
 	switch d {
 	case Bool:
@@ -293,7 +295,8 @@ func fromComplex[S cplx](d, s DType) castFunc {
 	return castThrough(Float64, d, s)
 }
 
-// mapElements must stay small, so that the compiler inlines it together with f.
+// mapElements sets n elements of d, at distance ds, to f of n elements of s, at distance ss. It
+// must stay small, so that the compiler inlines it together with f.
 func mapElements[D, S any](d []D, ds int, s []S, ss, n int, f func(S) D) {
 	for i := range n {
 		d[i*ds] = f(s[i*ss])
@@ -309,7 +312,8 @@ func castReal[D, S ordered](dst []byte, ds int, src []byte, ss, n int) {
 	mapElements(d, ds, s, ss, n, func(v S) D { return D(v) })
 }
 
-// truncateElements converts through int64, so that out-of-range values wrap around.
+// truncateElements is a castFunc from floats to integers. It converts through int64, so that
+// out-of-range values wrap around.
 func truncateElements[D integer, S float](dst []byte, ds int, src []byte, ss, n int) {
 	if ds == 1 && ss == 1 {
 		each(bytesAs[D](dst)[:n], bytesAs[S](src), func(v S) D { return D(int64(v)) })
@@ -318,7 +322,7 @@ func truncateElements[D integer, S float](dst []byte, ds int, src []byte, ss, n 
 	mapElements(bytesAs[D](dst), ds, bytesAs[S](src), ss, n, func(v S) D { return D(int64(v)) })
 }
 
-// truncateLarge is like truncateElements, for values that may exceed an int64.
+// truncateLarge is like truncateElements for Uint64, because its values may exceed an int64.
 func truncateLarge[S float](dst []byte, ds int, src []byte, ss, n int) {
 	mapElements(bytesAs[uint64](dst), ds, bytesAs[S](src), ss, n, func(v S) uint64 {
 		if v >= 1<<63 {
@@ -372,7 +376,7 @@ func roundingCaster[D F16 | BF16 | uint8](round func(float32) D) castFunc {
 
 func castThroughFloat32(d, s DType) castFunc { return castThrough(Float32, d, s) }
 
-// castThrough converts in two steps, from s to mid and from mid to d.
+// castThrough returns a conversion in two steps, from s to mid and from mid to d.
 func castThrough(mid, d, s DType) castFunc {
 	return func(dst []byte, ds int, src []byte, ss, n int) {
 		first, second := castFuncFor(mid, s), castFuncFor(d, mid)

@@ -18,7 +18,8 @@ type Device interface {
 	Synchronize() error
 }
 
-// onDevice is the lease of memory on a device.
+// onDevice holds a storage's memory on a device. The memory ends at the first call of
+// releaseMemory.
 type onDevice struct {
 	device.Memory
 	once sync.Once
@@ -82,8 +83,9 @@ type resident struct {
 	storage weak.Pointer[Storage]
 }
 
-// storageOn returns the storage of m with one more reference. If the memory has a storage already,
-// storageOn releases the reference that m brought.
+// storageOn returns the storage of m with one more reference, which the caller must release. It
+// takes ownership of m: if the memory has a storage already, storageOn ends m and returns that
+// storage, with the error of ending m.
 func storageOn(m device.Memory) (*Storage, error) {
 	residents.Lock()
 	if old := residents.m[m.Key()].storage.Value(); old != nil && old.retainOpen() {
@@ -99,7 +101,7 @@ func storageOn(m device.Memory) (*Storage, error) {
 	return s, nil
 }
 
-// size returns the number of bytes, on the host or on a device.
+// size returns the number of bytes of m, on the host or on a device.
 func (m *memory) size() int {
 	if l, ok := m.lease.(*onDevice); ok {
 		return l.Size()
@@ -121,7 +123,8 @@ func (t *Tensor) Device() Device {
 	return nil
 }
 
-// deviceMemory returns the memory of a tensor on a device, or nil if it is on the host.
+// deviceMemory returns the memory of a tensor on a device, or nil if it is on the host. The
+// tensor still owns it.
 func (t *Tensor) deviceMemory() device.Memory {
 	if l, ok := t.device(); ok {
 		return l.Memory
@@ -135,7 +138,9 @@ func (t *Tensor) deviceMemory() device.Memory {
 //	x, err := tensor.On(dev).Zeros(tensor.Float32, 64, 10)
 func On(dev Device) Place { return Place{dev} }
 
-// Empty returns a tensor with uninitialized elements.
+// Empty returns a tensor with uninitialized elements. The caller must close it. Empty panics if
+// dt or shape is invalid. The error wraps [ErrDevice] if the package of the device is not
+// imported.
 func (p Place) Empty(dt DType, shape ...int) (*Tensor, error) {
 	size := checkShape(dt, shape)
 	if p.Device == nil {
@@ -152,7 +157,8 @@ func (p Place) Empty(dt DType, shape ...int) (*Tensor, error) {
 	return newContiguous(s, dt, shape), nil
 }
 
-// Full returns a tensor with all elements set to v. v must be in the range of an integer dtype.
+// Full returns a tensor with all elements set to v. The caller must close it. Full panics if v is
+// out of the range of an integer dtype.
 func (p Place) Full(dt DType, v float64, shape ...int) (*Tensor, error) {
 	dt.requireNumber("Full", v)
 	t, err := p.Empty(dt, shape...)
@@ -170,38 +176,42 @@ func (p Place) Full(dt DType, v float64, shape ...int) (*Tensor, error) {
 	return t, nil
 }
 
-// Zeros returns a tensor of zeros.
+// Zeros returns a tensor of zeros. The caller must close it.
 func (p Place) Zeros(dt DType, shape ...int) (*Tensor, error) { return p.Full(dt, 0, shape...) }
 
-// Ones returns a tensor of ones.
+// Ones returns a tensor of ones. The caller must close it.
 func (p Place) Ones(dt DType, shape ...int) (*Tensor, error) { return p.Full(dt, 1, shape...) }
 
-// Rand returns uniformly distributed numbers in [0, 1). All devices generate the same numbers from
-// one seed, but the host generates others.
+// Rand returns a tensor of uniformly distributed numbers in [0, 1), which the caller must close.
+// dt must be a floating-point dtype. If g is nil, it uses the default generator. All devices
+// generate the same numbers from one seed, but the host generates others.
 func (p Place) Rand(dt DType, g *Generator, shape ...int) (*Tensor, error) {
 	return p.newFilled(dt, shape, func(t *Tensor) { t.FillUniform(g, 0, 1) })
 }
 
-// RandN returns normally distributed numbers with mean 0 and variance 1. Devices generate other
-// numbers than the host.
+// RandN returns a tensor of normally distributed numbers with mean 0 and variance 1, which the
+// caller must close. dt must be a floating-point dtype. If g is nil, it uses the default
+// generator. Devices generate other numbers than the host.
 func (p Place) RandN(dt DType, g *Generator, shape ...int) (*Tensor, error) {
 	return p.newFilled(dt, shape, func(t *Tensor) { t.FillNormal(g, 0, 1) })
 }
 
-// RandInt returns uniformly distributed integers in [lo, hi), as Int64. Devices generate other
-// numbers than the host.
+// RandInt returns an Int64 tensor of uniformly distributed integers in [lo, hi), which the caller
+// must close. hi must be greater than lo. If g is nil, it uses the default generator. Devices
+// generate other numbers than the host.
 func (p Place) RandInt(g *Generator, lo, hi int, shape ...int) (*Tensor, error) {
 	return p.newFilled(Int64, shape, func(t *Tensor) { t.fillIntegers(g, lo, hi) })
 }
 
 // Arange returns a tensor with the numbers start, start+step and so on, up to but excluding end.
+// The caller must close it. Arange panics if the steps never reach end.
 func (p Place) Arange(dt DType, start, end, step float64) (*Tensor, error) {
 	return p.newFilled(dt, []int{checkedStepCount(dt, start, end, step)},
 		func(t *Tensor) { t.fillArithmetic(start, step) })
 }
 
-// newFilled returns a new tensor initialized by set. It returns panics of set as errors, because
-// the device may refuse the operation.
+// newFilled returns a new tensor initialized by set, which the caller must close. It returns
+// panics of set as errors, because the device may refuse the operation.
 func (p Place) newFilled(dt DType, shape []int, set func(t *Tensor)) (*Tensor, error) {
 	t, err := p.Empty(dt, shape...)
 	if err != nil {
@@ -252,8 +262,10 @@ func deviceName(dev Device) string {
 	return dev.String()
 }
 
-// moveTo copies all bytes from the first element to the last, so the strides remain valid. A copy
-// on the host is made contiguous.
+// moveTo returns a copy of t on dev, or on the host if dev is nil. It must not be called if t is
+// there already, and the caller must close the copy. moveTo copies all bytes from the first
+// element to the last, so the strides remain valid. A copy on the host or from the host is
+// contiguous.
 func (t *Tensor) moveTo(dev Device) (*Tensor, error) {
 	from, ok := t.device()
 	if !ok && !t.IsContiguous() {
@@ -309,7 +321,8 @@ func (t *Tensor) hostTensor() (*Tensor, func()) {
 	return h, h.release
 }
 
-// marshal encodes the location of the memory.
+// marshal encodes the kind of the device, and the size and location of the memory, for
+// readDevice.
 func (l *onDevice) marshal(e *codec.Encoder) error {
 	e.String(kindOf(l.Memory.Device()))
 	e.Uint(uint64(l.Size()))
@@ -326,7 +339,9 @@ func kindOf(dev Device) string {
 	return name
 }
 
-// readDevice decodes a storage encoded by marshal.
+// readDevice decodes a storage encoded by marshal, with one more reference, which the caller must
+// release. The error wraps ErrDevice if the kind of the device is unknown, or ErrLayout if the
+// size is wrong.
 func readDevice(d *codec.Decoder) (*Storage, error) {
 	kind, err := d.String()
 	if err != nil {

@@ -50,8 +50,9 @@ func computerOn(dev Device) computer {
 	return c
 }
 
-// commonDevice returns the device of the operands, or nil for the host. Scalars on the host, which
-// have no dimensions, may be combined with tensors on any device.
+// commonDevice returns the device of the operands, or nil for the host. It panics with ErrDevices
+// if they are on different devices, except that scalars on the host, which have no dimensions,
+// may be combined with tensors on any device.
 func commonDevice(ts []*Tensor) Device {
 	var dev Device
 	near := false
@@ -119,8 +120,10 @@ func must(err error) {
 	}
 }
 
-// applyOnDevice implements apply for operands on a device. It converts operands that the device
-// cannot read directly; see needsCast.
+// applyOnDevice implements apply if out or an operand is on a device, and returns out. there must
+// be the common device of the operands in. It panics with ErrDevices if out is on another one,
+// and with the device's errors. applyOnDevice converts operands that the device cannot read
+// directly, and replaces them in the slice in; see needsCast.
 func (r rows) applyOnDevice(there Device, out *Tensor, in []*Tensor) *Tensor {
 	dev := out.Device()
 	if there != dev && (there != nil || slices.ContainsFunc(in, func(t *Tensor) bool { return len(t.Shape()) > 0 })) {
@@ -151,8 +154,9 @@ func (r rows) applyOnDevice(there Device, out *Tensor, in []*Tensor) *Tensor {
 	return out.Touch()
 }
 
-// needsCast reports whether elements must be converted before a device can compute with them. A
-// device that computes in Float32 reads and writes 16-bit floats directly.
+// needsCast reports whether elements of dtype dt must be converted before or after a device
+// computes in dtype with. A device that computes in Float32 reads and writes 16-bit floats
+// directly.
 func (r rows) needsCast(dt, with DType) bool {
 	switch r.op {
 	case opCopy:
@@ -163,7 +167,7 @@ func (r rows) needsCast(dt, with DType) bool {
 	return dt != with && (with != Float32 || dt.computeDType() != Float32)
 }
 
-// operand returns t in the layout in which w traverses it.
+// operand returns t, which must be operand i of w, in the layout in which w traverses it.
 func (w *walk) operand(t *Tensor, i int) deviceOperand {
 	o := t.operand()
 	o.Shape, o.Strides = make([]int, len(w.dims)), make([]int, len(w.dims))
@@ -173,7 +177,7 @@ func (w *walk) operand(t *Tensor, i int) deviceOperand {
 	return o
 }
 
-// wrapOp adds the operation and the device to err.
+// wrapOp adds the operation and the device to err. It returns nil if err is nil.
 func wrapOp(what fmt.Stringer, dev Device, err error) error {
 	if err == nil {
 		return nil
@@ -181,7 +185,8 @@ func wrapOp(what fmt.Stringer, dev Device, err error) error {
 	return fmt.Errorf("tensor: %v on %v: %w", what, dev, err)
 }
 
-// copyHere sets t's elements to the elements of src, if one or both tensors are on a device.
+// copyHere implements CopyFrom if t, src or both are on a device, and returns t. It panics with
+// the device's errors.
 func (t *Tensor) copyHere(src *Tensor) *Tensor {
 	to, from := t.Device(), src.Device()
 	switch {
@@ -211,14 +216,15 @@ func (t *Tensor) copyHere(src *Tensor) *Tensor {
 
 func broadcastTo(t *Tensor, shape []int) { t.broadcastStrides(shape) }
 
-// mustOn is like ToDevice, for functions that cannot return errors.
+// mustOn is like ToDevice, for functions that cannot return errors: it panics with the device's
+// errors.
 func mustOn(t *Tensor, dev Device) *Tensor {
 	there, err := t.ToDevice(dev)
 	must(err)
 	return there
 }
 
-// reduceOnDevice implements of on a device. The result has dtype to.
+// reduceOnDevice implements reduceDims for a tensor on a device. The result has dtype to.
 func (r reduction) reduceOnDevice(t *Tensor, dims []int, to DType) *Tensor {
 	f := r.foldFor(t.dtype)
 	if t.Numel() == 0 {
@@ -248,7 +254,8 @@ func (r reduction) reduceOnDevice(t *Tensor, dims []int, to DType) *Tensor {
 	return result
 }
 
-// mergeDims returns an equivalent layout with as few dimensions as possible.
+// mergeDims returns an equivalent layout with as few dimensions as possible, and no dimensions of
+// size 1.
 func mergeDims(shape, strides []int) (sizes, steps []int) {
 	var dims []device.Dim[int]
 	for i, n := range shape {
@@ -290,8 +297,9 @@ type name string
 
 func (n name) String() string { return string(n) }
 
-// uniformBatch returns the n matrices of t with a single stride between them, as a view if
-// possible.
+// uniformBatch broadcasts the dimensions of t before the last two to batch, and returns the n
+// matrices in a tensor of three dimensions: a borrowed view of t if the matrices have a single
+// stride, and otherwise a copy. t must be a result of asMatrices, and n the product of batch.
 func (t *Tensor) uniformBatch(batch []int, n int) *Tensor {
 	rows, cols := t.Dim(-2), t.Dim(-1)
 	wide := t.borrowView(append(slices.Clone(batch), rows, cols), nil, t.offset)
@@ -315,8 +323,9 @@ func (t *Tensor) uniformBatch(batch []int, n int) *Tensor {
 	return t.borrowView([]int{n, rows, cols}, append(steps, matrix...), t.offset)
 }
 
-// gatherOnDevice and scatterOnDevice implement gather and scatter on a device. The caller must have
-// checked the shapes. A scatter is queued after the device has checked the indices.
+// gatherOnDevice and scatterOnDevice implement gather and scatter on a device. dim must not be
+// negative, and the caller must have checked the shapes. They panic with ErrIndex if an index is
+// out of range. A scatter is queued after the device has checked the indices.
 func (t *Tensor) gatherOnDevice(what string, dim int, idx, out *Tensor) {
 	if out.Numel() == 0 {
 		return
@@ -349,7 +358,8 @@ func (t *Tensor) scatterOnDevice(what string, dim int, idx, src *Tensor, add boo
 	t.Touch()
 }
 
-// checkIndexReport panics if a device failed or found an index outside the range from 0 to n-1.
+// checkIndexReport panics with the device's error if err is not nil, and with ErrIndex if found
+// is true: then the device found index i, which is outside the range from 0 to n-1.
 func checkIndexReport(what string, t *Tensor, n int, i int64, found bool, err error) {
 	must(wrapOp(name(what), t.Device(), err))
 	if found {
@@ -357,7 +367,8 @@ func checkIndexReport(what string, t *Tensor, n int, i int64, found bool, err er
 	}
 }
 
-// generate sets the elements of a tensor on a device to a sequence.
+// generate sets the elements of a tensor on a device to the sequence s and returns t. It panics
+// with the device's errors.
 func (t *Tensor) generate(s device.Sequence) *Tensor {
 	dt := t.dtype
 	if s.Kind != device.RandomInteger {

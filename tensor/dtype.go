@@ -37,7 +37,7 @@ const (
 	dtypes = iota
 )
 
-// Elem is the constraint of element types.
+// Elem is the constraint of the Go types of elements.
 type Elem interface {
 	~bool | ~uint8 | uint16 | ~uint32 | ~uint64 | ~int8 | ~int16 | ~int32 | ~int64 | F16 | BF16 | ~float32 |
 		~float64 | ~complex64 | ~complex128
@@ -52,10 +52,11 @@ var dtypeInfo = [dtypes]struct {
 	{"uint16", 2}, {"uint32", 4}, {"uint64", 8}, {"float8_e4m3fn", 1}, {"float8_e5m2", 1},
 }
 
-// Size returns the size of one element in bytes.
+// Size returns the size of one element in bytes. It panics if d is not one of the constants.
 func (d DType) Size() int { return dtypeInfo[d].size }
 
-// String returns the dtype's name in PyTorch without the prefix, such as "float32".
+// String returns the dtype's name in PyTorch without the prefix, such as "float32", or "dtype(n)"
+// for a number n that is not a dtype.
 func (d DType) String() string {
 	if !d.valid() {
 		return fmt.Sprintf("dtype(%d)", uint8(d))
@@ -119,13 +120,14 @@ func DTypeOf[T Elem]() DType {
 	return Complex128
 }
 
-// bytesAs reinterprets bytes as elements of type T.
+// bytesAs reinterprets bytes as elements of type T, without a copy. b must be aligned for T. The
+// result does not include the bytes of an incomplete last element.
 func bytesAs[T any](b []byte) []T {
 	var zero T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
 }
 
-// rawBytes reinterprets elements as bytes.
+// rawBytes reinterprets elements as bytes, without a copy.
 func rawBytes[T any](s []T) []byte {
 	var zero T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(zero)))

@@ -18,7 +18,9 @@ import (
 //
 // A program that has never shared a tensor pays one atomic load for each large tensor.
 
-// An earlyTable counts, by size class, the recent tensors that start as unshared ones.
+// An earlyTable counts, by size class, the recent new tensors and how many of them the program
+// shared, to decide whether a new tensor should start in shared memory. It may be used from
+// several goroutines.
 type earlyTable struct {
 	// domain is the address of the domain in which tensors were shared; 0 if none was. It is only
 	// compared, and does not keep the domain.
@@ -27,7 +29,7 @@ type earlyTable struct {
 	usage  [sizeClasses]usage // in that domain
 }
 
-// A usage is the number of recent tensors of one size class, and how many were shared.
+// A usage contains the number of recent new tensors of one size class, and how many were shared.
 type usage struct{ made, shared uint8 }
 
 const (
@@ -103,7 +105,8 @@ func (u *usage) limit() {
 	}
 }
 
-// markShared records that the program has shared a tensor that started in shared memory.
+// markShared records that the program has shared a tensor that started in shared memory. For
+// other storages it does nothing.
 func (s *Storage) markShared() {
 	if s.early.Load() && s.early.CompareAndSwap(true, false) {
 		earlies.countShared(s.own.domain, len(s.mem.Load().bytes))

@@ -15,7 +15,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A file is a file mapped as tensor memory.
+// A file is an open file mapped as tensor memory. It is the holder of one storage, or of several
+// storages through a part for each.
 type file struct {
 	*os.File
 	id     sys.FileID
@@ -25,7 +26,8 @@ type file struct {
 	ended  atomic.Bool
 }
 
-// sizeMismatch returns the error for a file of have bytes instead of want, with a reason.
+// sizeMismatch returns the *encoding.FileError, which wraps ErrFile, for a file of have bytes
+// instead of want. why is the reason.
 func (f *file) sizeMismatch(have, want int64, why string) error {
 	return sizeMismatchOf(f.Name(), have, want, why)
 }
@@ -56,7 +58,7 @@ func FromFileShared(path string, dt DType, shape ...int) (*Tensor, error) {
 	return fromFile(path, true, dt, shape)
 }
 
-// fromFile returns a tensor over a mapped file.
+// fromFile implements FromFile, and FromFileShared if shared is true.
 func fromFile(path string, shared bool, dt DType, shape []int) (*Tensor, error) {
 	t, err := newUnbacked(dt, shape, rowMajor(shape), 0, 1<<50)
 	if err != nil {
@@ -70,8 +72,10 @@ func fromFile(path string, shared bool, dt DType, shape []int) (*Tensor, error) 
 	return t, nil
 }
 
-// openFile maps the first size bytes of a file. If extend is true, it creates the file or extends
-// it as needed.
+// openFile opens a file and maps its first size bytes. If shared is true, writes to the memory go
+// to the file. If extend is true, openFile creates the file or extends it as needed; otherwise
+// the error wraps ErrFile if the file is too short. The caller must pass the result to storageOf
+// or call releaseMemory.
 func openFile(path string, shared, extend bool, size int) (*file, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -120,7 +124,7 @@ func (f *file) mapIn(extend bool, size int) error {
 	return err
 }
 
-// releaseMemory unmaps the file. It is idempotent.
+// releaseMemory unmaps and closes the file. It is idempotent.
 func (f *file) releaseMemory() error {
 	if f.ended.Swap(true) {
 		return nil
@@ -133,8 +137,8 @@ func (f *file) releaseMemory() error {
 	return err
 }
 
-// extendFile extends a file and allocates its disk blocks if the file system supports this, because
-// a full disk under a mapping is a memory fault.
+// extendFile extends a file to size bytes and allocates its disk blocks if the file system
+// supports this, because a full disk under a mapping is a memory fault.
 func extendFile(f *os.File, size int64) error {
 	if err := f.Truncate(size); err != nil {
 		return err
@@ -145,7 +149,7 @@ func extendFile(f *os.File, size int64) error {
 	return nil
 }
 
-// check panics if the file has been truncated.
+// check panics with an error that wraps ErrFile if the file has been truncated.
 func (f *file) check() {
 	if err := f.truncatedError(); err != nil {
 		panic(err)
@@ -169,8 +173,9 @@ type fileTable struct {
 	open map[*file]weak.Pointer[Storage]
 }
 
-// storageOf returns the storage of f with one more reference. It closes f if the file is already
-// mapped by another storage.
+// storageOf returns the storage of f with one more reference, which the caller must release. If f
+// is shared and another storage maps the same bytes of the file, storageOf closes f and returns
+// that storage.
 func (t *fileTable) storageOf(f *file) *Storage {
 	s := t.addFile(f)
 	if s.mem.Load().lease != f {
@@ -197,7 +202,7 @@ func (t *fileTable) addFile(f *file) *Storage {
 	return s
 }
 
-// registerFile registers f, so that fault can find it.
+// registerFile registers f as memory of s, so that faultError can find it.
 func (t *fileTable) registerFile(f *file, s *Storage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -210,8 +215,8 @@ func (t *fileTable) removeFile(f *file) {
 	delete(t.open, f)
 }
 
-// faultError returns the error for a failed access at an address, or nil if the address is not in a
-// truncated file.
+// faultError returns the error, which wraps ErrFile, for a failed access at an address, or nil if
+// the address is not in a truncated file.
 func (t *fileTable) faultError(at uintptr) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -233,7 +238,9 @@ func (f *file) marshal(e *codec.Encoder) {
 	e.Uint(uint64(len(f.bytes)))
 }
 
-// readFile maps the file described by marshal.
+// readFile maps the file described by marshal, and returns its storage with one more reference,
+// which the caller must release. The error wraps ErrFile if the file is too short or is not the
+// one that the sender mapped.
 func readFile(d *codec.Decoder) (*Storage, error) {
 	path, err := d.String()
 	if err != nil {

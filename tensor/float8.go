@@ -16,7 +16,7 @@ var float8Formats = map[DType]float8Format{Float8E4M3FN: {3, 7, 0x7e, false}, Fl
 
 const float8NaN = 0x7f
 
-// float32 returns the value of b, exactly.
+// float32 returns the value of the bits b, exactly.
 func (f float8Format) float32(b uint8) float32 {
 	abs, sign := b&0x7f, 1-2*float64(b>>7)
 	exponent, fraction := int(abs>>f.mantissa), int(abs&(1<<f.mantissa-1))
@@ -33,8 +33,8 @@ func (f float8Format) float32(b uint8) float32 {
 	return float32(sign * math.Ldexp(float64(fraction), exponent-f.bias-f.mantissa))
 }
 
-// round returns the nearest value; ties round to even. A number out of range becomes infinity, or
-// the largest finite value if the format has no infinity.
+// round returns the bits of the value nearest to v; ties round to even. A number out of range
+// becomes infinity, or the largest finite value if the format has no infinity.
 func (f float8Format) round(v float32) uint8 {
 	bits := math.Float32bits(v)
 	sign, abs := uint8(bits>>24&0x80), bits&0x7fffffff

@@ -41,8 +41,9 @@ func rowFold[T, R any](f func(row []T) R) foldFunc {
 	}
 }
 
-// A columnsFunc combines the elements of to with the columns of x, whose rows are ld elements
-// apart. If exact is true, it must be exact even if this is slower.
+// A columnsFunc reduces the columns of x, which has rows ld elements apart, and combines the
+// results with the elements of to. A sum is accumulated only in double precision if exact is
+// true, which is slower.
 type columnsFunc = func(rows, cols int, x []byte, ld int, to []byte, exact bool)
 
 func columnFold[T any](f func(rows, cols int, x []T, ld int, to []T)) columnsFunc {
@@ -51,7 +52,8 @@ func columnFold[T any](f func(rows, cols int, x []T, ld int, to []T)) columnsFun
 	}
 }
 
-// A fold is a reduction from one dtype to another.
+// A fold is the implementation on the host of a reduction, from elements of dtype in to a result
+// of dtype out. foldFor returns it.
 type fold struct {
 	in, out DType
 	run     foldFunc
@@ -82,15 +84,17 @@ func (r reduction) foldFor(dt DType) fold {
 // combines maps a reduction to the operation that combines the results of two parts of a row.
 var combines = map[reduction]op{redSum: opAdd, redProd: opMul, redMax: opMaximum, redMin: opMinimum}
 
-// hasWideRow is the minimum number of elements for which adding whole rows is faster than copying
+// wideRow is the minimum number of elements for which adding whole rows is faster than copying
 // columns into rows.
 const wideRow = 64
 
-// reduceDims reduces the given dimensions of t, or all dimensions if there are none.
+// reduceDims returns a new tensor without the given dimensions of t, which it reduces. It reduces
+// all dimensions if there are none.
 func (r reduction) reduceDims(t *Tensor, dims []int) *Tensor { return backendOf(t).reduce(r, t, dims) }
 
-// reduceLoops implements of on the host. If partial results can be combined, it reduces the last
-// dimensions first, because their elements are often adjacent and the intermediate result is small.
+// reduceLoops implements reduceDims on the host. If partial results can be combined, it reduces
+// the last dimensions first, because their elements are often adjacent and the intermediate
+// result is small.
 func (r reduction) reduceLoops(t *Tensor, reduced axes) *Tensor {
 	f := r.foldFor(t.dtype)
 	combine, ok := combines[r]
@@ -139,7 +143,7 @@ func (t *Tensor) repeatsAlong(dims axes) bool {
 }
 
 // withoutRepeats returns a view of t with size 1 in those of the given dimensions along which
-// elements repeat. The caller must forget it.
+// elements repeat. The caller must release it with releaseView.
 func (t *Tensor) withoutRepeats(dims axes) *Tensor {
 	var room [2 * fewDims]int
 	shape := append(room[:0], t.Shape()...)
@@ -152,7 +156,7 @@ func (t *Tensor) withoutRepeats(dims axes) *Tensor {
 }
 
 // hasWideRow reports whether the last dimensions that are not reduced form adjacent rows of at
-// least hasWideRow elements.
+// least wideRow elements.
 func (t *Tensor) hasWideRow(reduced axes) bool {
 	n := 1
 	for d := len(t.Shape()) - 1; d >= 0; d-- {
@@ -180,7 +184,8 @@ func (t *Tensor) hasGaps() bool {
 	return true
 }
 
-// firstDims reduces t with its dimensions permuted: the reduced ones come first.
+// firstDims implements reduceLoops by a permutation of t's dimensions: the reduced ones come
+// first.
 func (r reduction) firstDims(t *Tensor, reduced axes) *Tensor {
 	var room [3][2 * fewDims]int
 	order, n := room[0][:0], bits.OnesCount64(uint64(reduced))
@@ -202,7 +207,8 @@ type axes uint64
 
 func (a axes) has(i int) bool { return a>>i&1 != 0 }
 
-// combineSlices reduces dimension dim of t with o, one slice after the other.
+// combineSlices returns a new tensor without dimension dim of t, which it reduces with o, one
+// slice after the other. f must be the fold of r, and o the operation of r in combines.
 func (f fold) combineSlices(r reduction, o op, t *Tensor, dim int) *Tensor {
 	var room [4][2 * fewDims]int
 	shape := slices.Delete(append(room[0][:0], t.Shape()...), dim, dim+1)
@@ -261,8 +267,9 @@ func (f fold) combineSlices(r reduction, o op, t *Tensor, dim int) *Tensor {
 	return out
 }
 
-// reduceRows arranges the dimensions as rows, which costs a copy unless they are rows already, and
-// reduces the rows. Reduced dimensions may have any order, so it uses their memory order.
+// reduceRows returns a new tensor without the reduced dimensions of t. It arranges the dimensions
+// as rows, which costs a copy unless they are rows already, and reduces the rows. Reduced
+// dimensions may have any order, so it uses their memory order.
 func (f fold) reduceRows(t *Tensor, reduced axes) *Tensor {
 	var room [2][2 * fewDims]int
 	order, shape := room[0][:0], room[1][:0]
@@ -297,7 +304,8 @@ func (f fold) reduceRows(t *Tensor, reduced axes) *Tensor {
 	return out
 }
 
-// reduceContiguous reduces contiguous rows of n elements, which goroutines divide.
+// reduceContiguous sets each element of out to the reduction of one of the contiguous rows of n
+// elements. Goroutines divide the rows.
 func (f fold) reduceContiguous(out, rows []byte, n int) {
 	count, wide, size := len(out)/f.out.Size(), f.out.Size(), f.in.Size()
 	if workers := kernel.Workers(count, count*n*cheapElement); workers > 1 {
@@ -308,7 +316,9 @@ func (f fold) reduceContiguous(out, rows []byte, n int) {
 }
 
 // reduceInPlace reduces rows of n elements without a copy, one by one, if each row is contiguous.
-// It returns false for rows that are short or adjacent, because these should be reduced together.
+// order lists the dimensions of t: first the dimensions of out, and then the reduced ones.
+// reduceInPlace does nothing and returns false if rows are not contiguous, or if they are short
+// or adjacent, because such rows should be reduced together.
 func (f fold) reduceInPlace(out, t *Tensor, order []int, n int) bool {
 	var room [2][2 * fewDims]int
 	rows := t.borrowView(appendPicked(room[0][:0], t.Shape(), order), appendPicked(room[1][:0], t.Strides(), order),
@@ -335,8 +345,9 @@ func (f fold) reduceInPlace(out, t *Tensor, order []int, n int) bool {
 // reduced.
 func pieceOf(dt DType) int { return chunk * 16 / dt.Size() }
 
-// reducePieces converts and reduces rows of n elements of another dtype. It converts as many rows,
-// or as much of one row, as fits in a buffer.
+// reducePieces converts and reduces rows of n elements of another dtype. It converts as many
+// rows, or as much of one row, as fits in a buffer. f.again must not be nil if n exceeds
+// pieceOf(f.in).
 func (f fold) reducePieces(out, rows *Tensor, n int) {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
@@ -367,7 +378,7 @@ func (f fold) reducePieces(out, rows *Tensor, n int) {
 }
 
 // rowsOf returns a contiguous tensor with the dimensions of t in the given order and dtype dt: a
-// view if possible. The caller must release it with done.
+// view if possible. The caller must release it with releaseRows.
 func (t *Tensor) rowsOf(dt DType, order []int) *Tensor {
 	var room [2][2 * fewDims]int
 	rows := t.borrowView(appendPicked(room[0][:0], t.Shape(), order), appendPicked(room[1][:0], t.Strides(), order),

@@ -17,7 +17,7 @@ func complexFolds[T cplx](folds *[reductions]foldFunc) {
 	})
 }
 
-// complexSum uses four accumulators for instruction-level parallelism.
+// complexSum returns the sum of row. It uses four accumulators for instruction-level parallelism.
 func complexSum[T cplx](row []T) (sum complex128) {
 	var a, b, c, d complex128
 	for ; len(row) >= 4; row = row[4:] {
@@ -41,7 +41,7 @@ func orderedFolds[T ordered, A int64 | float64](folds *[reductions]foldFunc) {
 	folds[redArgmin] = rowFold(func(row []T) int64 { return firstIndex(row, isLess[T]) })
 }
 
-// sumOf uses four accumulators for instruction-level parallelism.
+// sumOf returns the sum of row. It uses four accumulators for instruction-level parallelism.
 func sumOf[T ordered, A int64 | float64](row []T) A {
 	var a, b, c, d A
 	for ; len(row) >= 8; row = row[8:] {
@@ -56,7 +56,8 @@ func sumOf[T ordered, A int64 | float64](row []T) A {
 	return (a + b) + (c + d)
 }
 
-// productOf uses four accumulators for instruction-level parallelism.
+// productOf returns the product of row. It uses four accumulators for instruction-level
+// parallelism.
 func productOf[T ordered, A int64 | float64](row []T) A {
 	a, b, c, d := A(1), A(1), A(1), A(1)
 	for ; len(row) >= 4; row = row[4:] {
@@ -71,7 +72,7 @@ func productOf[T ordered, A int64 | float64](row []T) A {
 	return (a * b) * (c * d)
 }
 
-// wholeFolds sets the folds of integers that have kernels.
+// wholeFolds sets the folds of integers that have kernels: the maximum and the minimum.
 func wholeFolds[T integer](folds *[reductions]foldFunc) {
 	folds[redMax] = halvingFold(kernel.Larger, func(row []T) T {
 		best := row[0]
@@ -120,13 +121,15 @@ func halvingFold[T integer](w kernel.Whole, end func(row []T) T) foldFunc {
 	}
 }
 
-// longFolds sets the folds of 64-bit integers.
+// longFolds sets the folds of 64-bit integers that have kernels of their own: the sum, the
+// maximum and the minimum.
 func longFolds(folds *[reductions]foldFunc) {
 	folds[redSum] = rowFold(kernel.SumLongs)
 	folds[redMax], folds[redMin] = rowFold(kernel.LargestLong), rowFold(kernel.SmallestLong)
 }
 
-// firstIndex returns the index of the first element that precedes all others.
+// firstIndex returns the index of the first element that no other element precedes, where before
+// orders elements.
 func firstIndex[T ordered](row []T, before func(a, b T) bool) int64 {
 	best := 0
 	for i, v := range row {
@@ -155,12 +158,14 @@ func placeOf[T float](best func(row []T) T, before func(a, b T) bool) func(row [
 	}
 }
 
-// isGreater and less order NaN before all other values.
+// isGreater and isLess report whether a precedes b in the order for the maximum and for the
+// minimum. NaN precedes all other values.
 func isGreater[T ordered](a, b T) bool { return a > b || a != a && b == b }
 func isLess[T ordered](a, b T) bool    { return a < b || a != a && b == b }
 
-// varianceOf sums the squared deviations from the mean. The sum of deviations, which would be 0
-// without rounding errors, corrects the result (the corrected two-pass algorithm).
+// varianceOf returns the variance of row, divided by n-1, or NaN for fewer than two elements. It
+// sums the squared deviations from the mean. The sum of deviations, which would be 0 without
+// rounding errors, corrects the result (the corrected two-pass algorithm).
 func varianceOf[T float](row []T) float64 {
 	n := float64(len(row))
 	if n < 2 {

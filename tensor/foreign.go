@@ -20,7 +20,8 @@ func init() {
 	})
 }
 
-// check implements Check of package foreign.
+// check implements Check of package foreign: it returns an error that wraps ErrClosed if t is nil
+// or closed.
 func check(t *Tensor) error {
 	switch {
 	case t == nil:
@@ -31,7 +32,8 @@ func check(t *Tensor) error {
 	return nil
 }
 
-// A loan is a foreign.Loan that is ended only once.
+// A loan is the holder of memory that another package provides. It ends the foreign.Loan only
+// once.
 type loan struct {
 	of   foreign.Loan
 	once sync.Once
@@ -42,7 +44,8 @@ func (l *loan) releaseMemory() (err error) {
 	return err
 }
 
-// adoptLoan implements Adopt of package foreign.
+// adoptLoan implements Adopt of package foreign: it returns a storage over b, without views. l
+// ends when the storage is closed or collected.
 func adoptLoan(b []byte, l foreign.Loan) *Storage {
 	s := new(Storage)
 	s.setForeign(&memory{bytes: b, lease: &loan{of: l}})
@@ -57,7 +60,8 @@ const (
 	partGrows = 8
 )
 
-// readFrom implements ReadFrom of package foreign.
+// readFrom implements ReadFrom of package foreign: it returns a Uint8 tensor with the next n
+// bytes of r, with the errors of io.ReadFull. The caller must close the tensor.
 func readFrom(r io.Reader, n int) (*Tensor, error) {
 	part := n
 	for part > firstPart {
@@ -101,14 +105,16 @@ func (s *Storage) View(dt DType, shape, strides []int, offset int) (*Tensor, err
 	return t, nil
 }
 
-// setOnClose implements OnClose of package foreign.
+// setOnClose implements OnClose of package foreign: f is called when the last tensor of s is
+// closed. setOnClose returns false and does nothing if there already is a function.
 func (s *Storage) setOnClose(f func()) bool { return s.onClose.CompareAndSwap(nil, &f) }
 
 // Bytes returns the whole memory, or nil on a device. The slice is borrowed: the caller must keep a
 // tensor of the storage open.
 func (s *Storage) Bytes() []byte { return s.mem.Load().bytes }
 
-// loanOf implements LoanOf of package foreign.
+// loanOf implements LoanOf of package foreign: it returns the loan that provides the memory of s,
+// or nil if there is none.
 func (s *Storage) loanOf() foreign.Loan {
 	if l, ok := s.mem.Load().lease.(*loan); ok {
 		return l.of
@@ -116,7 +122,9 @@ func (s *Storage) loanOf() foreign.Loan {
 	return nil
 }
 
-// moveTo implements MoveTo of package foreign.
+// moveTo implements MoveTo of package foreign: it copies the elements of s to b, which becomes
+// the memory of s. l ends when s is closed or collected. moveTo returns ErrForeign if s is not on
+// the heap, and panics with ErrShape if b has another length.
 func (s *Storage) moveTo(b []byte, l foreign.Loan) error {
 	s.sharing.Lock()
 	defer s.sharing.Unlock()

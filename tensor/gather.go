@@ -87,8 +87,8 @@ func (t *Tensor) eachIndex(what string, dim int, idx, o *Tensor, v visitor) {
 	runtime.KeepAlive(o)
 }
 
-// resolveIndex returns index k, or panics if it is out of range. Negative indices are out of range,
-// as in PyTorch.
+// resolveIndex returns index k, or panics if it is out of range. Negative indices are out of
+// range, as in PyTorch. what is the name of the operation in the error.
 func resolveIndex(k, n int, what string) int {
 	if k < 0 || k >= n {
 		misuse(ErrIndex, "%s: index %d is out of range [0, %d)", what, k, n)
@@ -96,7 +96,8 @@ func resolveIndex(k, n int, what string) int {
 	return k
 }
 
-// asLine returns t, or a one-dimensional view of a scalar. The caller must release it with unline.
+// asLine returns t, or a one-dimensional view of a scalar. The caller must release it with
+// releaseLine.
 func (t *Tensor) asLine() *Tensor {
 	if len(t.Shape()) > 0 {
 		return t
@@ -151,7 +152,8 @@ func (t *Tensor) gather(what string, dim int, idx *Tensor) *Tensor {
 	return out
 }
 
-// gatherLoops implements gather on the host.
+// gatherLoops implements gather on the host. It sets the elements of out, which must be
+// contiguous.
 func (t *Tensor) gatherLoops(what string, dim int, idx, out *Tensor) {
 	size, src, dst, move := t.dtype.Size(), t.bytes(), out.contiguousBytes(), copyFunc(t.dtype.Size())
 	gather := bySize(size, gatherElements[uint8], gatherElements[uint16], gatherFour, gatherElements[uint64],
@@ -178,7 +180,7 @@ func bySize[F any](size int, one, two, four, eight, sixteen F) F {
 	return sixteen
 }
 
-// gatherFour is gathering for elements of four bytes.
+// gatherFour is gatherElements for elements of four bytes, with a kernel for adjacent results.
 func gatherFour(dst, src []byte, at int, places []int, to, step int) {
 	if step != 1 {
 		gatherElements[uint32](dst, src, at, places, to, step)
@@ -207,8 +209,8 @@ func gatherElements[T any](dst, src []byte, at int, places []int, to, step int) 
 // ScatterInPlace sets one element of t for each element i of idx, which must be Int64: the one at
 // the same indices, except that the index along dim is i. The new value is the element of src at
 // the indices of i. If idx refers to an element of t twice, it gets either value. t and src must
-// have the same dtype. A scalar counts as one dimension of size 1. Scatter panics if an index is
-// negative or too large.
+// have the same dtype. A scalar counts as one dimension of size 1. ScatterInPlace panics if an
+// index is negative or too large.
 func (t *Tensor) ScatterInPlace(dim int, idx, src *Tensor) *Tensor {
 	return t.scatter("Scatter", dim, idx, src, copyFunc(t.dtype.Size()))
 }
@@ -219,7 +221,8 @@ func (t *Tensor) ScatterAddInPlace(dim int, idx, src *Tensor) *Tensor {
 	return t.scatter("ScatterAdd", dim, idx, src, nil)
 }
 
-// scatter writes elements of src to t with move, or adds them if move is nil.
+// scatter writes elements of src to t with move, or adds them if move is nil, and returns t; see
+// [Tensor.ScatterInPlace]. what is the name of the operation in errors.
 func (t *Tensor) scatter(what string, dim int, idx, src *Tensor, move castFunc) *Tensor {
 	if src.dtype != t.dtype {
 		misuse(ErrOperand, "%s: cannot write %v to a tensor of %v: convert it with To first",
@@ -277,8 +280,9 @@ func scatterElements[T any](dst, src []byte, at int, places []int, from, step in
 	}
 }
 
-// setIndexed sets elements of dst to adjacent elements of src. It computes positions from indices
-// in the same loop, because the loop is bound by memory latency and can compute meanwhile.
+// setIndexed sets the element of dst at at + i*step + index[i]*stride to the element of src at
+// from + i, for each i. It computes positions from indices in the same loop, because the loop is
+// bound by memory latency and can compute meanwhile.
 func setIndexed[T any](dst, src []byte, at, step, stride int, index []int64, from int) {
 	d, s := bytesAs[T](dst)[at:], bytesAs[T](src)[from:][:len(index)]
 	for i, k := range index {
@@ -395,8 +399,9 @@ func IndexSelect(t *Tensor, dim int, idx *Tensor) *Tensor {
 	return t.gather("IndexSelect", dim, wide)
 }
 
-// requireIndices panics if an index is out of range for a dimension of the given size. It does
-// nothing if wide, the index of each element, is not empty: then the elements are checked.
+// requireIndices panics if an element of t, a list of indices, is out of range for a dimension of
+// the given size. It does nothing if wide, the result of expandIndex, is not empty: then the
+// operation checks the indices. what is the name of the operation in the error.
 func (t *Tensor) requireIndices(what string, size int, wide *Tensor) {
 	if wide.Numel() > 0 || t.Numel() == 0 || t.dtype != Int64 {
 		return
@@ -412,7 +417,7 @@ func (t *Tensor) requireIndices(what string, size int, wide *Tensor) {
 }
 
 // selectPieces implements IndexSelect for contiguous tensors with slices that are large enough to
-// be copied whole. It returns nil otherwise.
+// be copied whole. It returns nil for other tensors. shape is the shape of the result.
 func (t *Tensor) selectPieces(dim int, idx *Tensor, shape []int) *Tensor {
 	const from = 256 // minimum size in bytes
 	n := product(t.Shape()[dim+1:]) * t.dtype.Size()
@@ -434,19 +439,22 @@ func (t *Tensor) selectPieces(dim int, idx *Tensor, shape []int) *Tensor {
 }
 
 // IndexCopyInPlace copies slice i of src along dim to slice idx[i] of t, for each i. idx must be
-// Int64, with one dimension or none. IndexCopy panics if an index is negative or too large.
+// Int64, with one dimension or none. IndexCopyInPlace panics if an index is negative or too
+// large.
 func (t *Tensor) IndexCopyInPlace(dim int, idx, src *Tensor) *Tensor {
 	return t.scatterSlices("IndexCopy", dim, idx, src, copyFunc(t.dtype.Size()))
 }
 
 // IndexAddInPlace adds slice i of src along dim to slice idx[i] of t, for each i. idx must be
 // Int64, with one dimension or none. If idx lists a slice several times, all values are added.
-// IndexAdd panics if an index is negative or too large.
+// IndexAddInPlace panics if an index is negative or too large.
 func (t *Tensor) IndexAddInPlace(dim int, idx, src *Tensor) *Tensor {
 	return t.scatterSlices("IndexAdd", dim, idx, src, nil)
 }
 
-// scatterSlices is scatter for whole slices. Scalars count as one dimension here.
+// scatterSlices is scatter for whole slices: slice i of src goes to slice idx[i] of t. Scalars
+// count as one dimension here. The size of src along dim must be the length of idx, and the other
+// sizes must be t's.
 func (t *Tensor) scatterSlices(what string, dim int, idx, src *Tensor, move castFunc) *Tensor {
 	to, at, from := t.asLine(), idx.asLine(), src.asLine()
 	wide := to.expandIndex(what, dim, at)
@@ -460,8 +468,9 @@ func (t *Tensor) scatterSlices(what string, dim int, idx, src *Tensor, move cast
 	return t
 }
 
-// expandIndex returns a view of idx, which must have one dimension, with an index along dim for
-// each element of t.
+// expandIndex returns a view of idx, which must have one dimension, with the shape of t except
+// for the length of idx along dim: each element is the index for its position along dim. The
+// caller must release the view with releaseView.
 func (t *Tensor) expandIndex(what string, dim int, idx *Tensor) *Tensor {
 	if len(idx.Shape()) != 1 {
 		misuse(ErrShape, "%s: got indices of shape %v, want 1 dimension", what, idx.Shape())
@@ -483,7 +492,7 @@ func (t *Tensor) requireShape(what string, src *Tensor) {
 // Index returns the elements of t at the positions that the index tensors specify together, like
 // t[i, j] in PyTorch. The index tensors must be Int64, one for each of t's first dimensions. They
 // are broadcast to a common shape. The result has this shape, followed by t's other dimensions. A
-// negative index counts from the end.
+// negative index counts from the end. Index panics if an index is out of range.
 func Index(t *Tensor, idx ...*Tensor) *Tensor {
 	if len(idx) == 0 || len(idx) > len(t.Shape()) {
 		misuse(ErrShape, "Index: tensor has %d dimensions: got %d index tensors, want at least 1 and at most one "+
@@ -516,7 +525,9 @@ func Index(t *Tensor, idx ...*Tensor) *Tensor {
 	return picked.setShape(append(shape, rest...)...)
 }
 
-// flattenIndices returns the positions in t's first len(idx) dimensions, merged into one.
+// flattenIndices returns a new Int64 tensor of the given shape, the common shape of idx. Its
+// elements are the positions to which the index tensors refer, if t's first len(idx) dimensions
+// are merged into one. It panics with ErrIndex if an index is out of range.
 func (t *Tensor) flattenIndices(shape []int, idx []*Tensor) *Tensor {
 	flat := idx[0].NewEmpty(Int64, shape...)
 	if !backendOf(idx...).acceptsAnyLoop() {
@@ -539,8 +550,9 @@ func (t *Tensor) flattenIndices(shape []int, idx []*Tensor) *Tensor {
 	return flat
 }
 
-// nextPlaces computes the positions including one more dimension, from the positions in the
-// previous ones and the indices in this one. It reports whether all indices are in range.
+// nextPlaces replaces the positions in flat by positions that include one more dimension, of the
+// given size, with the indices idx. first states that there is no previous dimension, so that
+// flat is uninitialized. nextPlaces returns false if an index is out of range.
 func (flat *Tensor) nextPlaces(idx *Tensor, size int, first bool) bool {
 	factor := size
 	if first {

@@ -14,7 +14,8 @@ import (
 // A Generator generates pseudo-random numbers, the same on every machine for one seed. It is
 // O'Neill's PCG with 128 bits of state (PCG XSL RR 128/64), with independent streams. A Generator
 // may be used concurrently, but the scheduler then decides which goroutine gets which number. For
-// repeatable runs, each goroutine should have its own generator; see [Generator.Fork].
+// repeatable runs, each goroutine should have its own generator; see [Generator.Fork]. Use
+// [NewGenerator]: the zero Generator only generates zeros.
 type Generator struct {
 	mu             sync.Mutex
 	hi, lo         uint64 // state
@@ -33,7 +34,8 @@ func newStream(seed, stream uint64) *Generator {
 	return g
 }
 
-// splitMix64 is SplitMix64, which spreads similar seeds.
+// splitMix64 advances the state *s and returns the next number of the SplitMix64 generator, which
+// spreads similar seeds.
 func splitMix64(s *uint64) uint64 {
 	*s += 0x9e3779b97f4a7c15
 	z := *s
@@ -57,9 +59,9 @@ func (g *Generator) nextUint64() uint64 {
 	return bits.RotateLeft64(g.hi^g.lo, -int(g.hi>>58))
 }
 
-// ahead returns a generator that begins n numbers after g. A state after n steps is a multiple of
-// the present one plus a constant, and doubling the steps gives both (Brown, 1994, Random number
-// generation with arbitrary strides).
+// ahead returns a generator that begins n numbers after g. g.mu must be held. A state after n
+// steps is a multiple of the present one plus a constant, and doubling the steps gives both
+// (Brown, 1994, Random number generation with arbitrary strides).
 func (g *Generator) ahead(n uint64) *Generator {
 	rule, factor, term := [4]uint64{multiplierHi, multiplierLo, g.streamHi, g.odd}, [2]uint64{0, 1}, [2]uint64{}
 	for ; n > 0; n >>= 1 {
@@ -76,13 +78,14 @@ func (g *Generator) ahead(n uint64) *Generator {
 	return next
 }
 
-// skip advances g by n numbers.
+// skip advances g by n numbers. g.mu must be held.
 func (g *Generator) skip(n uint64) {
 	end := g.ahead(n)
 	g.hi, g.lo = end.hi, end.lo
 }
 
-// doubleSteps returns the rule for twice the steps: factor², increment·(factor+1).
+// doubleSteps returns the rule for twice the steps: factor², increment·(factor+1). A rule is a
+// factor and an increment, each as the high and the low 64 bits.
 func doubleSteps(f [4]uint64) (rule [4]uint64) {
 	rule[0], rule[1] = multiply128(f[0], f[1], f[0], f[1])
 	hi, lo := add128(f[0], f[1], 0, 1)
@@ -96,8 +99,8 @@ func add128(aHi, aLo, bHi, bLo uint64) (hi, lo uint64) {
 	return aHi + bHi + carry, lo
 }
 
-// fill sets to to the next numbers. A state follows from the state 16 steps earlier by a rule of
-// the same form, so a kernel advances 16 states at once.
+// fill sets the elements of to to the next numbers of g. g.mu must be held. A state follows from
+// the state 16 steps earlier by a rule of the same form, so a kernel advances 16 states at once.
 func (g *Generator) fill(to []uint64) {
 	const few = 4 * kernel.States
 	if len(to) >= few {
@@ -128,7 +131,8 @@ type generatorLanes struct {
 	increment [2]uint64 // for one step
 }
 
-// setRule computes the rule for kernel.States steps. The increment must not be 0.
+// setRule sets l.rule to the rule for kernel.States steps with the increment hi, lo, which must
+// not be 0.
 func (l *generatorLanes) setRule(hi, lo uint64) {
 	if l.increment == [2]uint64{hi, lo} {
 		return // cached from the previous call
@@ -170,7 +174,8 @@ func (g *Generator) IntN(n int) int {
 	return int(g.uniformBelow(uint64(n)))
 }
 
-// uniformBelow returns a uniformly distributed number in [0, n).
+// uniformBelow returns a uniformly distributed number in [0, n). n must not be 0, and g.mu must
+// be held.
 func (g *Generator) uniformBelow(n uint64) uint64 {
 	for {
 		if v, ok := scaleRandom(g.nextUint64(), n); ok {
@@ -180,7 +185,8 @@ func (g *Generator) uniformBelow(n uint64) uint64 {
 }
 
 // scaleRandom maps random bits to a number in [0, n) by Lemire's method. ok is false for the few
-// values that must be rejected, because they would make some results more likely.
+// values that must be rejected, because they would make some results more likely. n must not be
+// 0.
 func scaleRandom(random, n uint64) (v uint64, ok bool) {
 	v, rest := bits.Mul64(random, n)
 	return v, rest >= n || rest >= -n%n
@@ -217,7 +223,7 @@ func (g *Generator) State() []byte {
 	return b
 }
 
-// putState writes the state to b.
+// putState writes the state to b, which must have 8*stateWords bytes.
 func (g *Generator) putState(b []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

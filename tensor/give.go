@@ -29,8 +29,9 @@ func (t *Tensor) Give() *Tensor {
 	return t
 }
 
-// marshalGiven encodes t if its reference can be transferred to the message, or was transferred by
-// an earlier part of this message. Otherwise it writes nothing and returns false.
+// marshalGiven encodes t and returns true if its reference to the block can be transferred to the
+// message, or was transferred by an earlier part of this message. Otherwise it writes nothing and
+// returns false.
 func (t *Tensor) marshalGiven(e *codec.Encoder) bool {
 	s := t.storage.Load()
 	if s == nil {
@@ -73,7 +74,8 @@ func (t *Tensor) detachStorage(s *Storage) bool {
 // A transfer is a storage that transfers its reference to a message.
 type transfer Storage
 
-// Done closes the tensor if the message was sent, and returns the block to it otherwise.
+// Done closes the tensor if the message was sent, and returns the block to it otherwise. The
+// encoder calls it once.
 func (g *transfer) Done(sent bool) {
 	s := (*Storage)(g)
 	t := s.giver

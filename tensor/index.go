@@ -8,7 +8,7 @@ import (
 )
 
 // Cat concatenates the tensors along dim. Their other dimensions must be equal. Their dtypes are
-// promoted.
+// promoted. Cat ignores tensors of shape (0), as PyTorch does. It panics if there are no tensors.
 func Cat(dim int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
 		misuse(ErrMisuse, "Cat: got no tensors, want at least 1")
@@ -61,7 +61,8 @@ func canCopyPieces(out *Tensor, ts []*Tensor) bool {
 		!slices.ContainsFunc(ts, func(t *Tensor) bool { return t.dtype != out.dtype || !t.IsContiguous() })
 }
 
-// catPieces concatenates in the order of t's memory.
+// catPieces sets the elements of t to the concatenation of ts along dim, in the order of t's
+// memory. canCopyPieces must have returned true for t and ts.
 func (t *Tensor) catPieces(dim int, ts []*Tensor) {
 	to := t.contiguousBytes()
 	for i := range product(t.Shape()[:dim]) {
@@ -84,7 +85,7 @@ func (t *Tensor) catPieces(dim int, ts []*Tensor) {
 func (t *Tensor) isLegacyEmpty() bool { return len(t.Shape()) == 1 && t.Shape()[0] == 0 }
 
 // Stack concatenates the tensors along a new dimension dim. They must have the same shape. Their
-// dtypes are promoted.
+// dtypes are promoted. Stack panics if there are no tensors.
 func Stack(dim int, ts ...*Tensor) *Tensor {
 	if len(ts) == 0 {
 		misuse(ErrMisuse, "Stack: got no tensors, want at least 1")
@@ -176,8 +177,8 @@ func Equal(a, b *Tensor) bool {
 	return equalPieces(x, y)
 }
 
-// withoutSharedRepeats returns views of a and b broadcast to shape, with size 1 in dimensions along
-// which both repeat their elements. The caller must forget the views.
+// withoutSharedRepeats returns views of a and b broadcast to shape, with size 1 in dimensions
+// along which both repeat their elements. The caller must release the views with releaseView.
 func withoutSharedRepeats(a, b *Tensor, shape []int) (x, y *Tensor) {
 	var room [3][2 * fewDims]int
 	own, along, across := append(room[0][:0], shape...), a.appendBroadcastStrides(room[1][:0], shape),
@@ -201,7 +202,8 @@ func (t *Tensor) hasRepeats() bool {
 }
 
 // isConstantAlong reports whether t is constant along the dimensions in which o repeats its
-// elements. If so, it narrows both tensors to the first index of these dimensions.
+// elements. It narrows both tensors to the first index of the dimensions that it has compared, so
+// both must be borrowed views, of the same shape.
 func (t *Tensor) isConstantAlong(o *Tensor) bool {
 	for d, n := range t.Shape() {
 		if n < 2 || o.Strides()[d] != 0 {
@@ -257,16 +259,16 @@ func sameElements(a, b *Tensor) bool {
 	return same.allTrue()
 }
 
-// allTrue reports whether all elements are true.
+// allTrue reports whether all elements of t, which must be Bool, are true.
 func (t *Tensor) allTrue() bool {
 	all := All(t)
 	defer all.release()
 	return At[bool](all)
 }
 
-// AllClose reports whether |a-b| <= atol + rtol*|b| for all elements. NaN is not close to anything.
-// An infinity is close only to itself. rtol and atol may be infinite, but must not be negative or
-// NaN.
+// AllClose reports whether |a-b| <= atol + rtol*|b| for all elements. The shapes are broadcast.
+// NaN is not close to anything. An infinity is close only to itself. rtol and atol may be
+// infinite, but must not be negative or NaN.
 func AllClose(a, b *Tensor, rtol, atol float64) bool {
 	if !(rtol >= 0 && atol >= 0) {
 		misuse(ErrArgument, "AllClose: got tolerances %v and %v, want at least 0", rtol, atol)

@@ -20,13 +20,16 @@ func (t *Tensor) SubInPlace(o *Tensor) *Tensor { return opSub.applyInto(t, o) }
 // MulInPlace multiplies by o in place.
 func (t *Tensor) MulInPlace(o *Tensor) *Tensor { return opMul.applyInto(t, o) }
 
-// DivInPlace divides by o in place.
+// DivInPlace divides by o in place. It panics if t has integers, because the quotients are
+// floats.
 func (t *Tensor) DivInPlace(o *Tensor) *Tensor { return opDiv.applyInto(t, o) }
 
-// AddScalarInPlace adds x to each element in place.
+// AddScalarInPlace adds x to each element in place. It panics if t has integers and x has a
+// fraction.
 func (t *Tensor) AddScalarInPlace(x float64) *Tensor { return opAdd.applyNumber(t, x) }
 
-// MulScalarInPlace multiplies each element by x in place.
+// MulScalarInPlace multiplies each element by x in place. It panics if t has integers and x has a
+// fraction.
 func (t *Tensor) MulScalarInPlace(x float64) *Tensor { return opMul.applyNumber(t, x) }
 
 // AxpyInPlace adds alpha*x to t in place. x is broadcast to t's shape.
@@ -78,7 +81,8 @@ func (t *Tensor) ClampInPlace(lo, hi float64) *Tensor {
 	return t.setClamped(t, lo, hi)
 }
 
-// boundNumber is like Number, for bounds that may be infinite.
+// boundNumber is like Number, for bounds that may be infinite. For integer dtypes, it first
+// limits v to the range of t's dtype.
 func (t *Tensor) boundNumber(v float64) *Tensor {
 	if t.dtype.isInteger() {
 		lo, hi := t.dtype.integerRange()

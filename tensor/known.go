@@ -11,13 +11,14 @@ import (
 // known maps blocks to their storages, so that a block received again gets the same storage.
 var known knownBlocks
 
-// knownBlocks has a table for each domain that this process has joined.
+// knownBlocks has a table for each domain that this process has joined. It may be used from
+// several goroutines.
 type knownBlocks struct {
 	last atomic.Pointer[blockTable] // the most recently used table
 	all  sync.Map                   // from *arena.Domain to *blockTable
 }
 
-// tableOf returns the table of a domain.
+// tableOf returns the table of a domain. It creates the table on first use.
 func (k *knownBlocks) tableOf(d *arena.Domain) *blockTable {
 	if t := k.last.Load(); t != nil && t.domain == d {
 		return t
@@ -51,7 +52,8 @@ func (t *blockTable) entryOf(h arena.Handle) *atomic.Pointer[lease] {
 	return &p[i%blocksPerPage]
 }
 
-// open returns the storage of a block with one more reference, or nil.
+// open returns the storage of a block with one more reference, or nil if this process has no open
+// storage of it.
 func (t *blockTable) open(h arena.Handle) *Storage {
 	at := t.entryOf(h)
 	return at.Load().open(at)
@@ -89,7 +91,7 @@ func (t *blockTable) setLease(l *lease) {
 	}
 }
 
-// removeLease removes l.
+// removeLease removes l from the table, unless the block has another lease by now.
 func (t *blockTable) removeLease(l *lease) {
 	if at := t.entryOf(l.block); at.Load() == l {
 		at.CompareAndSwap(l, nil)

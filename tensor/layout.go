@@ -73,8 +73,8 @@ func checkShape(dt DType, shape []int) (size int) {
 	return product(shape) * dt.Size()
 }
 
-// wrapIndex returns index i counted from the start, where a negative i counts from the end of n. It
-// panics if i is out of range.
+// wrapIndex returns index i counted from the start, where a negative i counts from the end of n.
+// It panics if i is out of range. what is the name of the index in the error.
 func wrapIndex(i, n int, what string) int {
 	if i < -n || i >= n {
 		misuse(ErrIndex, "%s %d is out of range [-%[3]d, %[3]d)", what, i, n)
@@ -87,8 +87,9 @@ func wrapIndex(i, n int, what string) int {
 
 func (t *Tensor) resolveDim(i int) int { return wrapIndex(i, len(t.Shape()), "dimension") }
 
-// broadcastInto returns the common shape of the operands. Shapes are aligned at the last dimension,
-// and sizes of 1 are stretched. It uses room if the result fits.
+// broadcastInto returns the common shape of the operands. Shapes are aligned at the last
+// dimension, and sizes of 1 are stretched. It panics with ErrShape if there is no common shape.
+// It uses room if the result fits.
 func broadcastInto(room []int, shapes ...[]int) []int {
 	out := room[:0]
 	for _, s := range shapes {
@@ -119,7 +120,8 @@ func cloneShapes(shapes [][]int) [][]int {
 	return all
 }
 
-// broadcastStrides returns the strides of t broadcast to shape.
+// broadcastStrides returns the strides of t broadcast to shape. It panics with ErrShape if this
+// is impossible.
 func (t *Tensor) broadcastStrides(shape []int) []int { return t.appendBroadcastStrides(nil, shape) }
 
 // appendBroadcastStrides is like broadcastStrides, but uses room if the strides fit.
@@ -172,8 +174,9 @@ func (t *Tensor) matchOrder(in []*Tensor) {
 	}
 }
 
-// compareDistance compares the distance between neighbors along dimension d with the distance along
-// dimension e, in the tensors of in. It returns 0 if none of them decides.
+// compareDistance compares the distance between neighbors along dimension d with the distance
+// along dimension e, in the tensors of in. It returns a negative number if the distance along d
+// is smaller, a positive one if it is larger, and 0 if no tensor decides.
 func (t *Tensor) compareDistance(d, e int, in []*Tensor) int {
 	for _, x := range in {
 		extra := len(t.Shape()) - len(x.Shape())

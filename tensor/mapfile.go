@@ -17,7 +17,9 @@ type fileMap struct {
 	file *file
 }
 
-// mapFile implements MapFile of package foreign.
+// mapFile implements MapFile of package foreign: it maps f privately, so that writes do not go to
+// the file. The Map owns f, and the caller must close the Map. If there is an error, the caller
+// still owns f.
 func mapFile(f *os.File) (foreign.Map[*Tensor], error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -30,8 +32,8 @@ func mapFile(f *os.File) (foreign.Map[*Tensor], error) {
 	return &fileMap{mapped.partTensor(0, 0), mapped}, nil
 }
 
-// Storage returns a tensor over n bytes of the file, from offset at on. The error wraps ErrLayout
-// if they exceed the file.
+// Storage returns a Uint8 tensor over n bytes of the file, from offset at on. The caller must
+// close it. The error wraps ErrLayout if the bytes exceed the file.
 func (m *fileMap) Storage(at, n int64) (*Tensor, error) {
 	if size := int64(len(m.file.bytes)); at < 0 || n < 0 || at > size || n > size-at {
 		return nil, fmt.Errorf("map file: %d bytes at offset %d exceed the file size %d: %w",
@@ -43,7 +45,7 @@ func (m *fileMap) Storage(at, n int64) (*Tensor, error) {
 // Close releases the map. The file is unmapped when all tensors in it are closed too.
 func (m *fileMap) Close() error { return m.hold.Close() }
 
-// A part is the lease of one of several storages in a file.
+// A part is the holder of one of several storages in a file. The last one unmaps the file.
 type part struct {
 	*file
 	ended atomic.Bool
@@ -56,7 +58,8 @@ func (p *part) releaseMemory() error {
 	return p.file.releaseMemory()
 }
 
-// partTensor returns a tensor over n bytes of the file, from offset at on.
+// partTensor returns a Uint8 tensor over n bytes of the file, from offset at on. The bytes must
+// be within the file.
 func (f *file) partTensor(at, n int) *Tensor {
 	f.parts.Add(1)
 	s := new(Storage)
@@ -65,7 +68,8 @@ func (f *file) partTensor(at, n int) *Tensor {
 	return contiguous(s, Uint8, []int{n})
 }
 
-// mappedFile returns the file that contains the memory, if there is one.
+// mappedFile returns the file that contains the memory; ok is false if the memory is not in a
+// file.
 func (m *memory) mappedFile() (f *file, ok bool) {
 	switch l := m.lease.(type) {
 	case *file:
@@ -76,7 +80,8 @@ func (m *memory) mappedFile() (f *file, ok bool) {
 	return nil, false
 }
 
-// dropPages implements Forget of package foreign.
+// dropPages implements Forget of package foreign: it drops the pages of t from this process's
+// memory. It does nothing unless t is contiguous and in a private mapping of a file.
 func dropPages(t *Tensor) {
 	if f, ok := t.store().mem.Load().mappedFile(); ok && !f.shared && t.IsContiguous() {
 		sys.Forget(t.contiguousBytes())
@@ -84,7 +89,8 @@ func dropPages(t *Tensor) {
 	}
 }
 
-// readFileAt implements ReadFileAt of package foreign.
+// readFileAt implements ReadFileAt of package foreign: it reads the bytes at offset at of f into
+// t, which must be contiguous and on the host. The error wraps ErrFile if the file is too short.
 func readFileAt(t *Tensor, f *os.File, at int64) error {
 	b := Bytes(t)
 	sys.Ready(b)

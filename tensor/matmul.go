@@ -64,7 +64,8 @@ func BMM(a, b *Tensor) *Tensor {
 }
 
 // asMatrices returns t in dtype dt as matrices whose rows or columns are contiguous. A vector
-// becomes a matrix with size 1 in dimension dim.
+// becomes a matrix with size 1 in dimension dim. The caller must release the result with
+// releaseRows.
 func (t *Tensor) asMatrices(dt DType, dim int) *Tensor {
 	x := t.borrowView(t.Shape(), t.Strides(), t.offset)
 	if n, step := x.Shape(), x.Strides(); len(n) == 1 && dim == 0 {
@@ -149,7 +150,8 @@ func (t *Tensor) addProductLoops(x, y *Tensor) {
 	t.Touch()
 }
 
-// firstElements returns a view of the first element of each matrix.
+// firstElements returns a view of the first element of each matrix. The caller must release it
+// with releaseView.
 func (t *Tensor) firstElements() *Tensor {
 	n := len(t.Shape()) - 2
 	return t.borrowView(t.Shape()[:n], t.Strides()[:n], t.offset)
@@ -212,7 +214,9 @@ func wholeProduct[T integer](p matrixProduct, a, b, c []byte) {
 	}
 }
 
-// convertToFloats returns a dense copy of an integer matrix in Float64, and the largest magnitude.
+// convertToFloats returns a dense copy of an integer matrix in Float64, and the largest
+// magnitude. The caller must release the copy. rows and cols are the sizes of the matrix; if
+// trans is true, x contains its transpose. ld is the distance between the rows in memory.
 func convertToFloats[T integer](x []byte, rows, cols int, trans bool, ld int) (dense *Tensor, most float64) {
 	if trans {
 		rows, cols = cols, rows
@@ -229,7 +233,8 @@ func convertToFloats[T integer](x []byte, rows, cols int, trans bool, ld int) (d
 	return dense, most
 }
 
-// complexProduct computes large products from the products of real and imaginary parts.
+// complexProduct multiplies complex matrices. It computes large products from the products of
+// real and imaginary parts.
 func complexProduct[T cplx](p matrixProduct, a, b, c []byte) {
 	const from = 1 << 12 // minimum number of multiplications
 	switch {
@@ -276,7 +281,8 @@ func productOfParts[F float](p matrixProduct, a, b, c []byte) {
 	}
 }
 
-// splitComplex returns dense copies of the real and the imaginary parts of a matrix.
+// splitComplex returns dense copies of the real and the imaginary parts of a matrix. The
+// parameters are those of convertToFloats. The caller must release both.
 func splitComplex[F float](x []byte, rows, cols int, trans bool, ld int) (re, im *Tensor) {
 	if trans {
 		rows, cols = cols, rows

@@ -42,7 +42,8 @@ func unwrapValue(v reflect.Value) reflect.Value {
 
 func isList(v reflect.Value) bool { return v.Kind() == reflect.Slice || v.Kind() == reflect.Array }
 
-// measure determines the shape from the first elements.
+// measure sets the shape to the lengths of the first slices at each level. The error wraps
+// ErrNested if there are more than maxDims levels.
 func (n *nest) measure(v reflect.Value) error {
 	for v = unwrapValue(v); isList(v); v = unwrapValue(v.Index(0)) {
 		if len(n.shape) == maxDims {
@@ -135,7 +136,8 @@ func (t *Tensor) boxElement(at int) any {
 	return castFirst[complex128](Complex128, t.dtype, b)
 }
 
-// castFirst converts the first element of b.
+// castFirst returns the first element of b, which has dtype from, converted to the dtype to,
+// which must be T's.
 func castFirst[T Elem](to, from DType, b []byte) T {
 	var v [1]T
 	castFuncFor(to, from)(rawBytes(v[:]), 1, b, 1, 1)

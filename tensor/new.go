@@ -13,7 +13,8 @@ func New(dt DType, shape ...int) *Tensor {
 	return contiguous(newHeap(checkShape(dt, shape)), dt, shape)
 }
 
-// contiguous returns the first tensor of a new storage.
+// contiguous returns the first tensor of a storage, in row-major order from its first byte. The
+// storage must be new and not visible to other goroutines.
 func contiguous(s *Storage, dt DType, shape []int) *Tensor {
 	s.addFirstView()
 	return newContiguous(s, dt, shape)
@@ -29,7 +30,7 @@ func Empty(dt DType, shape ...int) *Tensor {
 func Ones(dt DType, shape ...int) *Tensor { return Full(dt, 1, shape...) }
 
 // requireNumber panics if v overflows an integer dtype. Negative numbers wrap around in unsigned
-// dtypes, as in PyTorch.
+// dtypes, as in PyTorch. what is the name of the operation in the error.
 func (d DType) requireNumber(what string, v float64) {
 	if !d.isInteger() {
 		return
@@ -47,7 +48,7 @@ func (d DType) requireNumber(what string, v float64) {
 // integer dtype.
 func Full(dt DType, v float64, shape ...int) *Tensor { return Empty(dt, shape...).Fill(v) }
 
-// Scalar returns a tensor without dimensions that contains v.
+// Scalar returns a tensor without dimensions that contains v, converted to dt as by [Tensor.To].
 func Scalar(dt DType, v float64) *Tensor {
 	t := New(dt)
 	switch dt {
@@ -63,13 +64,13 @@ func Scalar(dt DType, v float64) *Tensor {
 
 // Arange returns a tensor with the numbers start, start+step and so on, up to but excluding end.
 // For integer dtypes, start and step are truncated after the numbers have been counted, as in
-// PyTorch.
+// PyTorch. Arange panics if the steps never reach end.
 func Arange(dt DType, start, end, step float64) *Tensor {
 	return Empty(dt, checkedStepCount(dt, start, end, step)).fillArithmetic(start, step)
 }
 
-// checkedStepCount returns the number of elements of Arange, and checks its arguments for the
-// dtype.
+// checkedStepCount returns the number of elements of Arange. It panics with ErrOperand or
+// ErrArgument if Arange does not accept the arguments.
 func checkedStepCount(dt DType, start, end, step float64) int {
 	if dt.promotionRank() == 0 || dt.promotionRank() > 2 {
 		misuse(ErrOperand, "Arange: got dtype %v, want integers or floats", dt)
@@ -81,7 +82,8 @@ func checkedStepCount(dt DType, start, end, step float64) int {
 	return n
 }
 
-// stepCount returns the number of elements of Arange.
+// stepCount returns the number of elements of Arange. It panics with ErrArgument if the steps
+// never reach end.
 func stepCount(start, end, step float64) int {
 	n := math.Ceil((end - start) / step)
 	away := start < end && step < 0 || start > end && step > 0
@@ -91,8 +93,8 @@ func stepCount(start, end, step float64) int {
 	return int(n)
 }
 
-// fillArithmetic sets the elements of t, which must have one dimension, to start, start+step and so
-// on.
+// fillArithmetic sets the elements of t, which must have one dimension, to start, start+step and
+// so on, and returns t.
 func (t *Tensor) fillArithmetic(start, step float64) *Tensor {
 	if t.dtype.isInteger() {
 		start, step = math.Trunc(start), math.Trunc(step)

@@ -25,9 +25,10 @@ type pointBlock struct {
 
 var pointBlocks = sync.Pool{New: func() any { return new(pointBlock) }}
 
-// drawNormals sets the first elements of values to normally distributed numbers, with the given
-// number of goroutines, and advances g. It returns the number of elements, which is even. The
-// caller must set the others; fewer than 2*blockPoints*workers remain.
+// drawNormals sets the first elements of values, of dtype dt, to normally distributed numbers
+// with mean s.A and standard deviation s.B, on the given number of goroutines, and advances g,
+// which must be locked. It returns the number of elements that it set, which is even. The caller
+// must set the others; fewer than 2*blockPoints*workers remain.
 func drawNormals[F float32 | float64](values []F, dt DType, g *Generator, s device.Sequence, workers int) (done int) {
 	blocks := make([]*pointBlock, workers)
 	for i := range blocks {
@@ -56,7 +57,8 @@ func drawNormals[F float32 | float64](values []F, dt DType, g *Generator, s devi
 	return done
 }
 
-// fill computes the points of the next 2*blockPoints numbers of g.
+// fill sets b to the points of the next 2*blockPoints numbers of g, which must be locked or owned
+// by the caller.
 func (b *pointBlock) fill(g *Generator) {
 	d := discs.Get().(*disc)
 	defer discs.Put(d)
@@ -67,7 +69,8 @@ func (b *pointBlock) fill(g *Generator) {
 	kernel.Polar(b.factor[:b.n], b.factor[:b.n])
 }
 
-// writeNormals sets the first 2*b.n elements of values to normally distributed numbers.
+// writeNormals sets the first 2*b.n elements of values, of dtype dt, to normally distributed
+// numbers with mean s.A and standard deviation s.B.
 func writeNormals[F float32 | float64](b *pointBlock, values []F, dt DType, s device.Sequence) {
 	convert := castFuncFor(dt, Float64)
 	d := discs.Get().(*disc)

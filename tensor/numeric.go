@@ -41,7 +41,8 @@ var numerics = [dtypes]func() *numeric{
 	Complex128: sync.OnceValue(complexNumeric[complex128]),
 }
 
-// numericLoops returns the loops for dtype d. It panics if d is storage-only.
+// numericLoops returns the loops for dtype d, which all operations share. It panics if d is
+// storage-only.
 func (d DType) numericLoops() *numeric {
 	if numerics[d] == nil {
 		misuse(ErrOperand, "%v supports no operations, only storage: convert the tensor with To first", d)

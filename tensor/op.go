@@ -36,8 +36,9 @@ func (r rule) resultDType(dt DType) DType {
 // operations contains all operations by op.
 var operations []*operation
 
-// unaryOp adds an operation with one operand, with its name here and in PyTorch; binaryOp one with
-// two; movingOp one that copies without computing.
+// unaryOp, binaryOp and movingOp add an operation to operations and return its op: unaryOp and
+// binaryOp one with one or two operands, with its name here and in PyTorch; movingOp one that
+// copies without computing. They must only be called during package initialization.
 func unaryOp(name, torch string, row operation) op  { return row.defineOp(name, torch, 1) }
 func binaryOp(name, torch string, row operation) op { return row.defineOp(name, torch, 2) }
 func movingOp(name string, arity int) op            { return new(operation).defineOp(name, "", arity) }
@@ -121,7 +122,8 @@ func (o op) applyBinary(a, b *Tensor) *Tensor {
 }
 
 // roundToHalf returns t, or a copy in dt if t has integers and dt is Float16 or BFloat16: PyTorch
-// converts the operands to the promoted dtype, and then computes in Float32.
+// converts the operands to the promoted dtype, and then computes in Float32. The caller must
+// close a copy with replaceWith.
 func (t *Tensor) roundToHalf(dt DType) *Tensor {
 	if dt != dt.computeDType() && t.dtype.isInteger() {
 		return t.To(dt)
@@ -135,7 +137,8 @@ func (o op) applyUnary(a *Tensor) *Tensor {
 	return o.loopsForOperands(dt, a, a).apply(emptyLike(o.resultDType(dt), a.Shape(), a), a)
 }
 
-// applyInto applies o to t and to b, which may be empty, and stores the result in t.
+// applyInto applies o to t and to b, which has one tensor or none, stores the result in t, and
+// returns t. It panics with ErrOperand if the result cannot be stored in t's dtype.
 func (o op) applyInto(t *Tensor, b ...*Tensor) *Tensor {
 	dt := o.operandDType(t.dtype)
 	if len(b) == 0 {

@@ -26,8 +26,9 @@ func unaryRow[R, T any](f func(r []R, a []T)) rowFunc {
 	return func(out, x, _, _ []byte) { f(bytesAs[R](out), bytesAs[T](x)) }
 }
 
-// zip and each must stay small, so that the compiler inlines them together with f into a loop
-// without calls.
+// zip sets the elements of r to f of the elements of a and b, and each sets them to f of the
+// elements of a. They must stay small, so that the compiler inlines them together with f into a
+// loop without calls.
 func zip[R, T any](r []R, a, b []T, f func(x, y T) R) {
 	a, b = a[:len(r)], b[:len(r)]
 	for i := range r {
@@ -82,7 +83,8 @@ func rectifyRow[T integer](r, a []T) int {
 	return kernel.Combine(kernel.Larger, a, bytesAs[T](zeros[:])[:len(a)], r)
 }
 
-// magnitudesOf computes the maximum of x and -x. The minimum integer is unchanged.
+// magnitudesOf sets elements of r to the maximum of x and -x, for the elements x of a, and
+// returns how many it has set. The minimum integer is unchanged.
 func magnitudesOf[T integer](r, a []T) int {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
@@ -96,7 +98,7 @@ func swapOperands(f rowFunc) rowFunc {
 	return func(out, x, y, _ []byte) { f(out, y, x, nil) }
 }
 
-// lift2 returns a loop that calls f.
+// lift2 returns a loop that calls f for each pair of elements.
 func lift2[T float](f func(x, y float64) float64) rowFunc {
 	return binaryRow(func(r, a, b []T) { zip(r, a, b, func(x, y T) T { return T(f(float64(x), float64(y))) }) })
 }
@@ -152,7 +154,7 @@ func absolute[T ordered](x T) T {
 	return 0 - x // -x would be -0 for 0
 }
 
-// sign returns 0 for NaN, as PyTorch does.
+// sign returns 1, 0 or -1. It returns 0 for NaN, as PyTorch does.
 func sign[T ordered](x T) T { return T(boolToUint8(x > 0)) - T(boolToUint8(x < 0)) }
 
 func integerRows[T integer](rows []rowFunc) {
@@ -174,7 +176,8 @@ func integerRows[T integer](rows []rowFunc) {
 	rows[opFloorDivide] = binaryRow(func(r, a, b []T) { zip(r, a, b, integerFloorDivide[T]) })
 }
 
-// integerPow wraps around as multiplication does. Negative exponents give 1, -1 or 0.
+// integerPow returns base to the power of exp. It wraps around as multiplication does. Negative
+// exponents give 1, -1 or 0.
 func integerPow[T integer](base, exp T) T {
 	if exp < 0 {
 		switch {
@@ -195,7 +198,8 @@ func integerPow[T integer](base, exp T) T {
 	return result
 }
 
-// integerRemainder returns a remainder with the sign of y.
+// integerRemainder returns the remainder of x/y with the sign of y. It panics with ErrArgument if
+// y is 0.
 func integerRemainder[T integer](x, y T) T {
 	if y == 0 {
 		misuse(ErrArgument, "integer division by zero")
@@ -210,9 +214,10 @@ func integerRemainder[T integer](x, y T) T {
 	return rest
 }
 
-// floorQuotient divides as float64, which takes a third of the time of integer division. The result
-// is exact for operands up to 2^53: a quotient that is not an integer differs from the next integer
-// by more than the rounding error. ok is false for larger operands.
+// floorQuotient returns x/y rounded down. It divides as float64, which takes a third of the time
+// of integer division. The result is exact for operands up to 2^53: a quotient that is not an
+// integer differs from the next integer by more than the rounding error. ok is false for larger
+// operands. y must not be 0.
 func floorQuotient[T integer](x, y T) (q T, ok bool) {
 	const most = 1 << 53
 	if unsafe.Sizeof(x) == 8 && (int64(x) > most || int64(x) < -most || int64(y) > most || int64(y) < -most) {
@@ -221,7 +226,7 @@ func floorQuotient[T integer](x, y T) (q T, ok bool) {
 	return T(int64(math.Floor(float64(x) / float64(y)))), true
 }
 
-// integerFloorDivide returns the quotient rounded down.
+// integerFloorDivide returns the quotient rounded down. It panics with ErrArgument if y is 0.
 func integerFloorDivide[T integer](x, y T) T {
 	if y == 0 {
 		misuse(ErrArgument, "integer division by zero")
@@ -236,7 +241,7 @@ func integerFloorDivide[T integer](x, y T) T {
 	return q
 }
 
-// binaryKernel returns the loop of a binary kernel, and kernels1 the loop of a unary one.
+// binaryKernel returns the loop of a binary kernel, and unaryKernel the loop of a unary one.
 func binaryKernel[T float](f func(x, y, z []T)) rowFunc {
 	return binaryRow(func(r, a, b []T) { f(a, b, r) })
 }
@@ -342,7 +347,8 @@ func complexRows[T cplx](rows []rowFunc) {
 	}
 }
 
-// complexPow is exact for exponents that PyTorch does not leave to the logarithm either.
+// complexPow returns x to the power of y. It is exact for the exponents for which PyTorch does
+// not use the logarithm either.
 func complexPow[T cplx](x, y T) T {
 	switch y {
 	case 0:

@@ -8,7 +8,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// The elementwise operations. With the rule fractions, the result of integers is Float32.
+// The elementwise operations. With the rule promoteToFloat, the result of integers is Float32.
 // Operations without a function of numbers have their loops in op_rows.go.
 var (
 	opAdd = binaryOp("Add", "add", operation{})
@@ -91,7 +91,7 @@ func functionPtr(f kernel.Function) *kernel.Function { return &f }
 // promoteToFloat is the dtype rule of operations such as sin: integers become Float32.
 func promoteToFloat(dt DType) DType { return dt.floatDType() }
 
-// alwaysBool is the dtype rule of comparisons.
+// alwaysBool is the dtype rule of comparisons: the result is Bool.
 func alwaysBool(DType) DType { return Bool }
 
 // realDType is the dtype rule of Abs: complex dtypes become real.

@@ -8,7 +8,8 @@ const (
 	costlyElement = 16 // an exponential or a similar function
 )
 
-// workerCount returns the number of goroutines for a walk.
+// workerCount returns the number of goroutines that should compute w. It is at most 1 if the
+// operation is small or serial; then the calling goroutine computes all of it.
 func (r rows) workerCount(w *walk) int {
 	cost := cheapElement
 	if r.op.isCostly() {
@@ -21,7 +22,7 @@ func (r rows) workerCount(w *walk) int {
 	return kernel.Workers(parts, w.countElements()*cost)
 }
 
-// isCostly reports whether o is slower than memory.
+// isCostly reports whether computing an element with o takes longer than loading it from memory.
 func (o op) isCostly() bool {
 	row := operations[o]
 	switch o {
@@ -54,8 +55,9 @@ func (w *walk) dividedDim() (dim, parts int) {
 	return dim, parts
 }
 
-// parallel calls do for parts of w with buffers of their own, from several goroutines. w is a copy,
-// because it escapes to the heap.
+// parallel divides w into parts for the given number of goroutines, calls do for each part with
+// buffers of its own, and returns when all calls have returned. part and bufs are only valid
+// during the call. w is a copy, because it escapes to the heap.
 func (w walk) parallel(workers int, do func(part *walk, bufs *buffers)) {
 	dim, _ := w.dividedDim()
 	align := 1
@@ -75,7 +77,8 @@ func (w walk) parallel(workers int, do func(part *walk, bufs *buffers)) {
 	})
 }
 
-// applyParallel computes the elements of a walk on several goroutines.
+// applyParallel computes the elements of a walk on the given number of goroutines, from
+// own[:inputs] to out.
 func (r rows) applyParallel(workers int, w walk, own [3]*Tensor, inputs int, out *Tensor) {
 	w.parallel(workers, func(part *walk, bufs *buffers) { r.applyWalk(part, own[:inputs], out, bufs) })
 }

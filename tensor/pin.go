@@ -6,10 +6,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/device"
 )
 
-// PinMemory moves a contiguous tensor to shared memory, as [Tensor.Share] does, and locks its pages
-// for copies to devices, like pin_memory in PyTorch but in place. The pages stay locked until this
-// process releases the block. The error wraps [ErrDevice] if the program has no device that uses
-// pinned memory, and [ErrForeign] if the memory belongs to another program.
+// PinMemory moves the storage of t to shared memory, as [Tensor.Share] does, and locks its pages
+// for copies to devices, like pin_memory in PyTorch but in place. The pages stay locked until
+// this process releases the block. The error wraps [ErrDevice] if the program has no device that
+// uses pinned memory, and [ErrForeign] if the memory belongs to another program.
 func (t *Tensor) PinMemory() error {
 	lock := device.Locker()
 	if lock == nil {
@@ -28,7 +28,9 @@ func (t *Tensor) PinMemory() error {
 	return nil
 }
 
-// pin locks the pages of s's block, once. The caller must keep a tensor of s open meanwhile.
+// pin locks the pages of s's block with lock, once; lock returns the function that unlocks them.
+// The caller must keep a tensor of s open meanwhile. The error is ErrForeign if the memory is not
+// a block.
 func (s *Storage) pin(lock func(b []byte) (func() error, error)) error {
 	s.sharing.Lock()
 	defer s.sharing.Unlock()

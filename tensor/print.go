@@ -56,7 +56,8 @@ func formatTuple(shape []int) string {
 	return "(" + text + ")"
 }
 
-// addSuffixes appends each suffix to the last line if it fits, or on a new line.
+// addSuffixes returns text with each suffix appended to the last line if it fits, or on a new
+// line, and a closing parenthesis.
 func addSuffixes(text string, suffixes []string) string {
 	width := len(text) - strings.LastIndexByte(text, '\n') + 1
 	for _, s := range suffixes {
@@ -126,7 +127,8 @@ func (t *Tensor) summaryShape() (shape, heads []int) {
 	return shape, heads
 }
 
-// copyShown copies the printed elements of src to t, for the dimensions from dim on.
+// copyShown copies the printed elements of src to t, for the dimensions from dim on. heads is the
+// result of summaryShape.
 func (t *Tensor) copyShown(src *Tensor, heads []int, dim int) {
 	for dim < len(heads) && heads[dim] == 0 {
 		dim++
@@ -142,7 +144,8 @@ func (t *Tensor) copyShown(src *Tensor, heads []int, dim int) {
 	}
 }
 
-// copyShownPart is copyShown for n indices of one dimension.
+// copyShownPart is copyShown for n indices of dimension dim: from index from on in src, and from
+// index to on in t.
 func (t *Tensor) copyShownPart(src *Tensor, heads []int, dim, to, from, n int) {
 	part, shown := t.Narrow(dim, to, n), src.Narrow(dim, from, n)
 	defer part.release()
@@ -150,7 +153,7 @@ func (t *Tensor) copyShownPart(src *Tensor, heads []int, dim, to, from, n int) {
 	part.copyShown(shown, heads, dim+1)
 }
 
-// setColumnFormat sets the format of integers and booleans.
+// setColumnFormat sets the format of integers and booleans, and returns p.
 func (p *printer) setColumnFormat() *printer {
 	f := format{width: 1}
 	for at := range p.t.Numel() {
@@ -174,7 +177,8 @@ func (p *printer) shownIndices(dim int) []int {
 
 func (p *printer) print() string { return p.printBlock(0, 0, len(printPrefix)) }
 
-// printBlock prints the dimensions from dim on.
+// printBlock returns the text of the dimensions from dim on. Their first element is at position
+// at, and the text begins in column indent.
 func (p *printer) printBlock(dim, at, indent int) string {
 	switch len(p.t.Shape()) - dim {
 	case 0:
@@ -194,7 +198,8 @@ func (p *printer) printBlock(dim, at, indent int) string {
 	return "[" + strings.Join(parts, gap) + "]"
 }
 
-// printLine prints the last dimension, on as many lines as necessary.
+// printLine returns the text of the last dimension, on as many lines as necessary. Its first
+// element is at position at, and the text begins in column indent.
 func (p *printer) printLine(at, indent int) string {
 	last := len(p.t.Shape()) - 1
 	var parts []string
@@ -216,7 +221,7 @@ func (p *printer) printLine(at, indent int) string {
 	return "[" + strings.Join(lines, ",\n"+strings.Repeat(" ", indent+1)) + "]"
 }
 
-// printElement prints one element in the width of its column.
+// printElement returns the text of the element at position at, in the width of its column.
 func (p *printer) printElement(at int) string {
 	switch {
 	case p.t.dtype.isComplex():

@@ -14,8 +14,9 @@ func (d DType) promotionRank() int {
 	return 3
 }
 
-// Promote returns the dtype of the result of an operation on a and b, like PyTorch's promote_types.
-// It panics for combinations with storage-only dtypes.
+// Promote returns the dtype of the result of an operation on a and b, like PyTorch's
+// promote_types. It panics if one of them is a storage-only dtype, such as Uint16, and the other
+// is neither the same dtype nor Bool.
 func Promote(a, b DType) DType {
 	if a > b {
 		a, b = b, a
@@ -74,7 +75,8 @@ func promoteOperands(a, b *Tensor) DType {
 	return Promote(a.dtype, b.dtype)
 }
 
-// computeDType returns the dtype in which elements of d are computed.
+// computeDType returns the dtype in which elements of d are computed: Float32 for 16-bit floats,
+// and otherwise d.
 func (d DType) computeDType() DType {
 	if d == Float16 || d == BFloat16 {
 		return Float32

@@ -57,7 +57,8 @@ func bitKeys[B uint32 | uint64](to []keyed, row []B, unused int, infinity uint64
 	}
 }
 
-// A sorter sorts rows, one at a time.
+// A sorter contains the buffers for sorting rows, one at a time. One goroutine may use it at a
+// time.
 type sorter struct{ row, fromPool []keyed }
 
 var sorters = sync.Pool{New: func() any { return new(sorter) }}
@@ -71,7 +72,7 @@ func (s *sorter) grow(n int) {
 // than radix sort.
 const fewKeys = 64
 
-// sort sorts the row stably by the given number of high bytes of the keys.
+// sort sorts s.row stably by the given number of high bytes of the keys.
 func (s *sorter) sort(bytes int) {
 	if len(s.row) <= fewKeys {
 		slices.SortStableFunc(s.row, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
@@ -82,7 +83,7 @@ func (s *sorter) sort(bytes int) {
 	}
 }
 
-// sortDigit sorts by one byte of the keys.
+// sortDigit sorts s.row stably by the byte of the keys at bit shift.
 func (s *sorter) sortDigit(shift int) {
 	var at [256]int
 	for i := range s.row {
@@ -105,8 +106,9 @@ func (s *sorter) sortDigit(shift int) {
 }
 
 // selectGreatest returns the k largest elements of a row of dtype dt, in descending order. Equal
-// elements keep their order. k must not exceed fewKeys. Pieces of floats without a larger element
-// than the current results are skipped.
+// elements keep their order. The result is valid until the next use of s, and its keys are
+// inverted. k must not exceed fewKeys. Pieces of floats without a larger element than the current
+// results are skipped.
 func (s *sorter) selectGreatest(k int, row []byte, dt DType, keys keysFunc) []keyed {
 	s.grow(chunk)
 	best, size := s.fromPool[:0], dt.Size()

@@ -136,7 +136,8 @@ type disc struct {
 	numbers      [drawn]float64
 }
 
-// draw returns the next n numbers of g. n must not exceed drawn.
+// draw returns the next n numbers of g, which must be locked or owned by the caller. n must not
+// exceed drawn. The result is valid until the next call.
 func (d *disc) draw(g *Generator, n int) []uint64 {
 	g.fill(d.bits[:n])
 	return d.bits[:n]
@@ -148,9 +149,10 @@ const drawn = 1024
 
 var discs = sync.Pool{New: func() any { return new(disc) }}
 
-// fillNormal sets the elements of out to normally distributed numbers. len(out) must not exceed
-// drawn. It uses Marsaglia's polar method: each point in the unit disc gives two numbers. It draws
-// as many points as needed, and then as many as were outside of the disc.
+// fillNormal sets the elements of out to normally distributed numbers from g, which must be
+// locked or owned by the caller. len(out) must not exceed drawn. It uses Marsaglia's polar
+// method: each point in the unit disc gives two numbers. It draws as many points as needed, and
+// then as many as were outside of the disc.
 func (d *disc) fillNormal(g *Generator, out []float64, mean, std float64) {
 	pairs := (len(out) + 1) / 2
 	for i := 0; i < pairs; {
@@ -175,20 +177,21 @@ func (t *Tensor) FillBernoulli(g *Generator, p float64) *Tensor {
 		})
 }
 
-// fillRandom sets the elements to random numbers: computed by f in pieces on the host, or by the
-// device according to s. f must draw one number for each element, unless s.Kind is
-// device.RandomNormal.
+// fillRandom sets the elements to random numbers and returns t. On the host, f computes them in
+// pieces; a device computes them according to s. f must draw one number for each element, unless
+// s.Kind is device.RandomNormal.
 func (t *Tensor) fillRandom(g *Generator, s device.Sequence, f drawFunc) *Tensor {
 	backendOf(t).generate(t, g, s, func() { t.draw(g, s, f) })
 	return t
 }
 
-// A drawFunc sets the elements of out to random numbers of s from g. len(out) must not exceed
-// drawn.
-// It must not capture variables, because they would be allocated.
+// A drawFunc sets the elements of out to random numbers of s from g, which is locked or has no
+// other user. len(out) must not exceed drawn. It must not capture variables, because they would
+// be allocated.
 type drawFunc = func(d *disc, g *Generator, s device.Sequence, out []float64)
 
-// draw sets the elements, in index order, to the numbers that f computes.
+// draw sets the elements, in index order, to the numbers that f computes, and returns t. It locks
+// g, or the default generator if g is nil.
 func (t *Tensor) draw(g *Generator, s device.Sequence, f drawFunc) *Tensor {
 	switch {
 	case t.dtype == Float32 && t.IsContiguous():
@@ -201,7 +204,8 @@ func (t *Tensor) draw(g *Generator, s device.Sequence, f drawFunc) *Tensor {
 	return t.CopyFrom(numbers)
 }
 
-// drawInto is draw for contiguous tensors. Goroutines compute parts of a large one.
+// drawInto is draw for contiguous tensors with elements of type F. Goroutines compute parts of a
+// large one.
 func drawInto[F float32 | float64](t *Tensor, g *Generator, s device.Sequence, f drawFunc) *Tensor {
 	values := Data[F](t)
 	g.withLock(func(g *Generator) {
@@ -224,7 +228,8 @@ func drawInto[F float32 | float64](t *Tensor, g *Generator, s device.Sequence, f
 	return t.Touch()
 }
 
-// drawPieces sets values of dtype dt in pieces.
+// drawPieces sets values, of dtype dt, to the numbers that f computes in pieces. g must be locked
+// or owned by the caller.
 func drawPieces[F float32 | float64](values []F, dt DType, g *Generator, s device.Sequence, f drawFunc) {
 	convert := castFuncFor(dt, Float64)
 	d := discs.Get().(*disc)
@@ -243,7 +248,8 @@ func (g *Generator) generatorOrDefault() *Generator {
 	return g
 }
 
-// withLock calls f with g locked. f may draw with nextUint64 and uniformBelow only.
+// withLock calls f with g locked, or with the default generator locked if g is nil. f must not
+// call exported methods of the generator, because they lock it.
 func (g *Generator) withLock(f func(g *Generator)) {
 	g = g.generatorOrDefault()
 	g.mu.Lock()

@@ -54,7 +54,8 @@ func (t *Tensor) requireFloat(what string) {
 }
 
 // Var returns the variances along dims, or the variance of all elements if dims is empty. It
-// divides by n-1 (Bessel's correction). t must have a floating-point dtype.
+// divides by n-1 (Bessel's correction). The variance of fewer than two elements is NaN. t must
+// have a floating-point dtype.
 func Var(t *Tensor, dims ...int) *Tensor {
 	v := redVar.reduceDims(t, dims)
 	return v.convertOwned(t.dtype)
@@ -82,7 +83,8 @@ func (t *Tensor) reduceBool(r reduction, empty float64, dims []int) *Tensor {
 	return truth
 }
 
-// reduceAsBool reduces t's elements converted to Bool. empty is the result for no elements.
+// reduceAsBool reduces t's elements converted to Bool, and returns a Bool tensor. r must be
+// redMin or redMax. empty, which must be 0 or 1, is the result for no elements.
 func reduceAsBool(r reduction, empty float64, t *Tensor, dims []int) *Tensor {
 	return backendOf(t).reduceBool(r, empty, t, dims)
 }
@@ -154,7 +156,8 @@ func (t *Tensor) reduceExtreme(r reduction, dims []int) *Tensor {
 	return v
 }
 
-// pickAlong returns the elements at the given indices along dim.
+// pickAlong returns the elements at the given indices along dim. indices must have t's shape
+// without dim, and so has the result.
 func (t *Tensor) pickAlong(dim int, indices *Tensor) *Tensor {
 	if len(t.Shape()) == 0 {
 		return t.Clone()

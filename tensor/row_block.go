@@ -6,8 +6,10 @@ import "github.com/shoal-mp/shoal/internal/kernel"
 // equals hundreds of elements.
 const shortRow = 64
 
-// applyBlocks computes short rows, as many at a time as fit in the buffers. It reads operands with
-// adjacent rows in place and copies others.
+// applyBlocks computes the elements of w, which must have at least two dimensions and rows of at
+// most shortRow elements. It computes as many rows at a time as fit in the buffers. It reads
+// operands with adjacent rows in place and copies others. inputs is the number of operands before
+// the output.
 func (r rows) applyBlocks(w *walk, ops *[4]operand, inputs int) {
 	last := len(w.dims) - 1
 	n, column := w.dims[last].Size, w.dims[last-1]
@@ -43,7 +45,8 @@ func (r rows) applyBlocks(w *walk, ops *[4]operand, inputs int) {
 // isDense reports whether rows of n elements are adjacent and need no conversion.
 func (o *operand) isDense(n int) bool { return o.cast == nil && o.apart == n }
 
-// readBlock returns count rows of n elements, in the dtype of the computation.
+// readBlock returns count rows of n elements, in the dtype of the computation. The first row
+// begins at element at. The result is valid until the next call, because it may refer to o.buf.
 func (o *operand) readBlock(at, count, n int) []byte {
 	if o.isDense(n) {
 		return o.bytesAt(at, count*n)
@@ -76,7 +79,7 @@ func (o *operand) readRow(at int, room []byte, n int) []byte {
 	return room[:n*o.width]
 }
 
-// store writes a row to the tensor.
+// store writes a row, in the dtype of the computation, to the tensor from element at on.
 func (o *operand) store(at int, row []byte) {
 	if o.cast == nil {
 		copy(o.bytesAt(at, len(row)/o.width), row)

@@ -6,7 +6,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/kernel"
 )
 
-// shortKind returns the kernels for a dtype of 16-bit floats.
+// shortKind returns the kernels for a dtype of 16-bit floats; ok is false for other dtypes.
 func shortKind(dt DType) (kind kernel.Short, ok bool) {
 	switch dt {
 	case Float16:
@@ -17,8 +17,9 @@ func shortKind(dt DType) (kind kernel.Short, ok bool) {
 	return 0, false
 }
 
-// shortFloats returns the loop of o for 16-bit floats, or nil. Each element is computed in float32
-// and rounded once, as in the conversion through float32 buffers.
+// shortFloats returns the loop of o for 16-bit floats, or nil if dt is another dtype or o has no
+// such loop. Each element is computed in float32 and rounded once, as in the conversion through
+// float32 buffers.
 func shortFloats(o op, dt DType) rowFunc {
 	kind, ok := shortKind(dt)
 	switch {
@@ -107,7 +108,8 @@ func (o op) applyWide(dt DType, out, x, y []byte) {
 }
 
 // shortSums writes the sums of rows of n 16-bit floats to out. It returns false if there is no
-// kernel, or if a sum overflows and must be computed in double precision.
+// kernel, or if a sum overflows and must be computed in double precision. Some sums may have been
+// written then.
 func shortSums(out, rows *Tensor, n int) bool {
 	const few = 64
 	kind, ok := shortKind(rows.dtype)

@@ -22,7 +22,8 @@ func Argsort(t *Tensor, dim int, descending bool) *Tensor {
 	})
 }
 
-// sortKeys returns the dtype for sorting t, and the function that computes its keys.
+// sortKeys returns the dtype for sorting t, and the function that computes its keys. It panics
+// with ErrOperand if the dtype has no order or is storage-only.
 func (t *Tensor) sortKeys() (DType, keysFunc) {
 	in := t.dtype.computeDType()
 	keys := in.numericLoops().keys
@@ -32,7 +33,8 @@ func (t *Tensor) sortKeys() (DType, keysFunc) {
 	return in, keys
 }
 
-// greatestIndices returns the indices of the k largest elements along dim, in descending order.
+// greatestIndices returns the indices of the k largest elements along dim, in descending order. k
+// must be from 0 to the size of dim.
 func (t *Tensor) greatestIndices(k, dim int) *Tensor {
 	if len(t.Shape()) == 0 {
 		return Argsort(t, dim, true)
@@ -87,7 +89,8 @@ func CumSum(t *Tensor, dim int) *Tensor {
 	return sums.convertOwned(t.dtype)
 }
 
-// runningSum accumulates in type A.
+// runningSum sets the elements of out, of type R, to the cumulative sums of row, of type T. It
+// accumulates in type A.
 func runningSum[A, R, T ordered](out, row []byte) {
 	var sum A
 	each(bytesAs[R](out), bytesAs[T](row), func(x T) R { sum += A(x); return R(sum) })
@@ -101,8 +104,9 @@ func runningComplexSum[T cplx](out, row []byte) {
 // asLong makes alongRows return rows of the same length as its input.
 const asLong = -1
 
-// alongRows calls f for each row along dim, converted to dtype in. f must set out to the resulting
-// row of dtype out and the given length.
+// alongRows returns a new tensor of dtype out with t's shape except for the given length along
+// dim; see asLong. It calls f for each row along dim, converted to dtype in, and f must set out
+// to the resulting row.
 func (t *Tensor) alongRows(dim int, in, out DType, length int, f func(out, row []byte)) *Tensor {
 	return backendOf(t).onHostCopy(t, func(near *Tensor) *Tensor { return near.rowLoops(dim, in, out, length, f) })
 }

@@ -46,7 +46,7 @@ type memory struct {
 }
 
 // A holder keeps memory outside the Go heap: a block lease, a file, device memory or foreign
-// memory.
+// memory. releaseMemory must be idempotent.
 type holder interface{ releaseMemory() error }
 
 // A lease is this process's single reference to a block, owned by one storage. Only the goroutine
@@ -63,7 +63,8 @@ type lease struct {
 // alignment is the size of a cache line. Blocks of shared memory have the same alignment.
 const alignment = 64
 
-// newHeap returns a storage of n zeros on the heap.
+// newHeap returns a storage of n zero bytes, without views, on the heap or in shared memory; see
+// Note [Early sharing].
 func newHeap(n int) *Storage {
 	s := earlies.newStorage(n)
 	if s == nil {
@@ -76,8 +77,8 @@ func newHeap(n int) *Storage {
 	return s
 }
 
-// newHeapStorage returns a storage of n uninitialized bytes on the heap: clearing them takes as
-// long as an operation.
+// newHeapStorage is like newHeap, but the bytes are uninitialized: clearing them takes as long as
+// an operation.
 func newHeapStorage(n int) *Storage {
 	if s := earlies.newStorage(n); s != nil {
 		return s
@@ -102,7 +103,7 @@ func newStorageOver(b []byte) *Storage {
 }
 
 // newShared returns a storage of n uninitialized bytes in this process's domain, with one
-// reference.
+// reference, which the caller must release. The error wraps shm.ErrNoSpace if the domain is full.
 func newShared(n int) (*Storage, error) {
 	d, h, b, err := allocateBlock(n)
 	if err != nil {
@@ -114,7 +115,8 @@ func newShared(n int) (*Storage, error) {
 	return s, nil
 }
 
-// allocateBlock returns a new block of n bytes.
+// allocateBlock returns a new block of n uninitialized bytes, its domain and its bytes. The
+// caller owns the reference to the block.
 func allocateBlock(n int) (*arena.Domain, arena.Handle, []byte, error) {
 	d, err := arena.Default()
 	if err != nil {
@@ -134,8 +136,8 @@ func allocateBlock(n int) (*arena.Domain, arena.Handle, []byte, error) {
 // spares contains storages without views and without memory.
 var spares sync.Pool
 
-// fromPool returns a storage that can hold a block. The block is released at the latest when the
-// storage is collected.
+// fromPool returns a storage without memory and without views, with a lease for blocks. A block
+// that it gets is released at the latest when the storage is collected.
 func fromPool() *Storage {
 	if s, ok := spares.Get().(*Storage); ok {
 		if s.version.Load() != 0 {
@@ -151,13 +153,15 @@ func fromPool() *Storage {
 	return s
 }
 
-// initLease creates the lease of a storage's blocks.
+// initLease creates the lease of a storage's blocks. Its block is released at the latest when the
+// storage is collected.
 func (s *Storage) initLease() {
 	s.own = &lease{storage: weak.Make(s)}
 	runtime.AddCleanup(s, func(l *lease) { l.releaseMemory() }, s.own)
 }
 
-// describeBlock records the contents of t's block for debugging tools.
+// describeBlock records the dtype and shape of t for debugging tools, if t is in a block of a
+// domain that they watch.
 func (t *Tensor) describeBlock() {
 	s := t.storage.Load()
 	if s == nil {
@@ -174,7 +178,9 @@ func (t *Tensor) describeBlock() {
 	}
 }
 
-// setBlock makes block h the memory of s. Other goroutines may already use that memory.
+// setBlock makes block h of d, with the bytes b, the memory of s. It takes over the caller's
+// reference to the block. s must have a lease. Other goroutines may use s, but not its lease, at
+// the same time.
 func (s *Storage) setBlock(d *arena.Domain, h arena.Handle, b []byte) {
 	l := s.own
 	l.domain, l.block, l.pinned, l.unlock = d, h, false, nil
@@ -189,21 +195,23 @@ func sameBytes(a, b []byte) bool {
 	return len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b)
 }
 
-// block returns the lease of a block; ok is false if the memory is not a block.
+// block returns the lease of the block that contains the memory; ok is false if the memory is not
+// a block.
 func (m *memory) block() (l *lease, ok bool) {
 	l, ok = m.lease.(*lease)
 	return l, ok
 }
 
-// setForeign makes m, which must not be a block, the memory of s. It is released at the latest when
-// s is collected.
+// setForeign makes m, which must have a holder and must not be a block, the memory of s. The
+// memory is released at the latest when s is collected.
 func (s *Storage) setForeign(m *memory) {
 	s.mem.Store(m)
 	runtime.AddCleanup(s, func(h holder) { h.releaseMemory() }, m.lease)
 }
 
-// share moves the storage's bytes into shared memory, unless they are there. They stay there until
-// the storage is closed.
+// share moves the storage's bytes into shared memory, unless they are there, on a device or in a
+// shared file. They stay there until the storage is closed. The error is ErrForeign if the memory
+// belongs to another program; it wraps shm.ErrNoSpace if the domain is full.
 func (s *Storage) share() error {
 	if _, ok := s.mem.Load().block(); ok {
 		s.markShared()
@@ -240,9 +248,10 @@ func (s *Storage) share() error {
 	return nil
 }
 
-// keepFormer keeps heap memory that has been shared for the cache, which gets it when the storage
-// is closed. Until then slices of [Data] may refer to it. The reference is weak: the memory of a
-// storage that stays open is left to the garbage collector.
+// keepFormer keeps a weak reference to the heap memory that s had before it was shared, so that
+// the cache gets this memory when the storage is closed. Until then slices of [Data] may refer to
+// it. The reference is weak so that the memory of a storage that stays open is left to the
+// garbage collector.
 func (s *Storage) keepFormer(old *memory) {
 	if old.class <= 0 {
 		return
@@ -275,10 +284,10 @@ func (s *Storage) addFirstView() { word.SetLocal(&s.uses, s.uses.Load()+1) }
 // generationBits is the position of the generation number.
 const generationBits = 32
 
-// generation returns the generation, which ends with the last reference.
+// generation returns the current generation, which ends with the last reference.
 func (s *Storage) generation() uint32 { return uint32(s.uses.Load() >> generationBits) }
 
-// retain adds a reference unless the given generation has ended.
+// retain adds a reference and returns true, or returns false if the given generation has ended.
 func (s *Storage) retain(number uint32) bool {
 	for {
 		n := s.uses.Load()
@@ -291,8 +300,8 @@ func (s *Storage) retain(number uint32) bool {
 	}
 }
 
-// retainOpen adds a reference unless the generation has ended. It also accepts a storage that has
-// never had a reference.
+// retainOpen adds a reference to the current generation and returns true, or returns false if the
+// storage is closed. It also accepts a storage that has never had a reference.
 func (s *Storage) retainOpen() bool {
 	for {
 		n := s.uses.Load()
@@ -305,7 +314,8 @@ func (s *Storage) retainOpen() bool {
 	}
 }
 
-// release drops one reference. The last one ends the generation.
+// release drops one reference of the current generation, which the caller must hold. The last one
+// ends the generation and releases the memory.
 func (s *Storage) release() error { return s.releaseView(s.generation(), nil) }
 
 // releaseView drops one reference of the given generation. It is a no-op if that generation has
@@ -355,7 +365,7 @@ func (s *Storage) releaseView(number uint32, shell *Tensor) error {
 	return err
 }
 
-// releaseMemory releases the block. It is idempotent.
+// releaseMemory unlocks pinned pages and releases the block. It is idempotent.
 func (l *lease) releaseMemory() error {
 	h := l.block
 	if h == 0 {
@@ -376,7 +386,8 @@ func (l *lease) releaseMemory() error {
 	return nil
 }
 
-// detachBlock detaches the block. Its reference is released or transferred to a message.
+// detachBlock removes the block from the lease and from the table of its domain. The caller must
+// then release the reference to the block or transfer it to a message.
 func (l *lease) detachBlock() {
 	known.tableOf(l.domain).removeLease(l)
 	l.block = 0
@@ -386,7 +397,8 @@ func (l *lease) detachBlock() {
 	}
 }
 
-// check returns an error unless the block is in the current default domain of this process.
+// check returns an error that wraps ErrDomain unless the block is in the current default domain
+// of this process.
 func (l *lease) check() error {
 	if d, err := arena.Default(); err != nil || d != l.domain {
 		return errors.Join(fmt.Errorf("send tensor: %w", ErrDomain), err)
@@ -394,8 +406,9 @@ func (l *lease) check() error {
 	return nil
 }
 
-// adoptBlock returns the storage of a block, with one more reference. It takes over the caller's
-// reference to the block, or releases it if the block already has a storage.
+// adoptBlock returns the storage of a block, with one more reference, which the caller must
+// release. It takes over the caller's reference to the block, and releases it if the block
+// already has a storage or if there is an error.
 func adoptBlock(d *arena.Domain, h arena.Handle) (*Storage, error) {
 	table := known.tableOf(d)
 	if s := table.open(h); s != nil {

@@ -81,7 +81,8 @@ func (t *Tensor) reserveDims(n int) {
 	t.more = &[2][]int{make([]int, n), make([]int, n)}
 }
 
-// view returns another tensor of the same storage.
+// view returns another tensor of the same storage, with the given strides and offset in elements.
+// The caller must close it. view panics with ErrClosed if t is closed.
 func (t *Tensor) view(shape, strides []int, offset int) *Tensor {
 	s := t.store()
 	if !s.retain(t.generation) {
@@ -107,7 +108,8 @@ func (t *Tensor) open() *Storage {
 	return nil
 }
 
-// bytes returns the memory of the storage. It is borrowed: the caller must keep t reachable.
+// bytes returns the memory of the whole storage. It is borrowed: the caller must keep t
+// reachable. bytes panics if t is closed or on a device, or if its file has been truncated.
 func (t *Tensor) bytes() []byte {
 	m := t.store().mem.Load()
 	if f, ok := m.mappedFile(); ok {
@@ -119,8 +121,8 @@ func (t *Tensor) bytes() []byte {
 	return m.bytes
 }
 
-// contiguousBytes returns the bytes of a contiguous tensor. They are borrowed: the caller must keep
-// t reachable.
+// contiguousBytes returns the bytes of the elements of t, which must be contiguous. They are
+// borrowed: the caller must keep t reachable. It panics under the same conditions as bytes.
 func (t *Tensor) contiguousBytes() []byte {
 	n := t.Nbytes()
 	if n == 0 { // an empty view may have any offset
@@ -166,8 +168,8 @@ func (t *Tensor) Numel() int { return product(t.Shape()) }
 // Nbytes returns the total size of the elements in bytes.
 func (t *Tensor) Nbytes() int { return t.Numel() * t.dtype.Size() }
 
-// IsShared reports whether the storage is in shared memory, or in a file that other processes can
-// map.
+// IsShared reports whether the storage is outside of this process's own memory: in shared memory,
+// in a file that other processes can map, on a device, or in memory of another program.
 func (t *Tensor) IsShared() bool {
 	s := t.store()
 	m := s.mem.Load()
@@ -193,8 +195,8 @@ func (t *Tensor) IsContiguous() bool {
 // SameStorage reports whether t and o view the same storage. Both must be open.
 func (t *Tensor) SameStorage(o *Tensor) bool { return t.store() == o.store() }
 
-// Version returns the number of writes to the storage by operations of this process. Writes through
-// [Data] do not count unless the caller calls [Tensor.Touch].
+// Version returns the number of writes to the storage by operations of this process since it was
+// created. Writes through [Data] do not count unless the caller calls [Tensor.Touch].
 func (t *Tensor) Version() uint64 { return t.store().version.Load() }
 
 // Touch adds 1 to [Tensor.Version]. It should be called after a write through [Data].
@@ -203,10 +205,12 @@ func (t *Tensor) Touch() *Tensor {
 	return t
 }
 
-// Share moves the storage into shared memory, together with all tensors that view it, unless it is
-// shared already. Slices that [Data] returned earlier still point to the old memory, so callers
-// must call Data again. A concurrent write may be lost. Share returns [ErrClosed] if t is closed,
-// and an error that wraps shm.ErrNoSpace if the domain is full; t is unchanged then.
+// Share moves the storage into shared memory, together with all tensors that view it, unless it
+// is shared already. Slices that [Data] returned earlier still point to the old memory, so
+// callers must call Data again. A concurrent write may be lost. Share returns [ErrClosed] if t is
+// closed, and an error that wraps shm.ErrNoSpace if the domain is full, or [ErrForeign] if the
+// memory belongs to another program; t is unchanged then. Share does nothing for a tensor on a
+// device.
 func (t *Tensor) Share() error {
 	s := t.open()
 	if s == nil {
@@ -331,8 +335,8 @@ func (t *Tensor) convertOwned(dt DType) *Tensor {
 	return t.replaceWith(t.To(dt))
 }
 
-// setShape changes the shape of t. t must be contiguous, and no other code may have a reference to
-// it.
+// setShape changes the shape of t and returns t. t must be contiguous, the number of elements
+// must stay the same, and no other code may have a reference to t.
 func (t *Tensor) setShape(shape ...int) *Tensor {
 	t.more = nil
 	t.reserveDims(len(shape))
@@ -354,8 +358,8 @@ func (t *Tensor) release() {
 	}
 }
 
-// borrowView returns a view for use inside one call, which must not outlive t. It is not counted as
-// a reference and must not be closed. The call may recycle it with forget.
+// borrowView returns a view for use inside one call, which must not outlive t. It is not counted
+// as a reference and must not be closed. The call may recycle it with releaseView.
 func (t *Tensor) borrowView(shape, strides []int, offset int) *Tensor {
 	v := peeks.Get().(*Tensor)
 	v.dtype, v.offset = t.dtype, offset

@@ -50,7 +50,8 @@ func (t *Tensor) checkNested(each int) error {
 	return checkMemory(size)
 }
 
-// checkNestType returns an error unless type n can represent the elements of t.
+// checkNestType returns an error that wraps ErrNested unless type n can represent the shape and
+// the dtype of t, or ErrMemory if the result would not fit in memory.
 func (t *Tensor) checkNestType(n reflect.Type) error {
 	leaf := n
 	for dim, size := range t.Shape() {
@@ -82,7 +83,7 @@ func (t *Tensor) checkNestType(n reflect.Type) error {
 	return nil
 }
 
-// dtypeOf returns the dtype with the memory representation of type t.
+// dtypeOf returns the dtype with the memory representation of type t, or false if there is none.
 func dtypeOf(t reflect.Type) (DType, bool) {
 	switch t {
 	case reflect.TypeFor[F16]():
@@ -101,7 +102,9 @@ var kindDTypes = map[reflect.Kind]DType{
 	reflect.Float32: Float32, reflect.Float64: Float64, reflect.Complex64: Complex64, reflect.Complex128: Complex128,
 }
 
-// nestInto sets out to the elements from at on, for the dimensions from dim on.
+// nestInto sets out to nested slices of the elements, from position at on, for the dimensions
+// from dim on. t must be on the host, and checkNestType must have accepted the type. The error
+// wraps ErrNested if the type cannot represent an element.
 func (t *Tensor) nestInto(out reflect.Value, dim, at int) error {
 	switch {
 	case dim == len(t.Shape()):
@@ -120,7 +123,9 @@ func (t *Tensor) nestInto(out reflect.Value, dim, at int) error {
 	return nil
 }
 
-// convertInto converts n elements, from at on, and writes them to memory from first on.
+// convertInto converts n elements, stride elements apart, from position at on, and writes them to
+// adjacent memory from first on. The error wraps ErrNested if the type of first cannot represent
+// one of them.
 func (t *Tensor) convertInto(first reflect.Value, at, stride, n int) error {
 	if first.Kind() == reflect.Interface {
 		boxes := unsafe.Slice((*any)(first.Addr().UnsafePointer()), n)
@@ -142,7 +147,8 @@ func (t *Tensor) convertInto(first reflect.Value, at, stride, n int) error {
 	return nil
 }
 
-// isNarrowerThan reports whether some integers of s cannot be represented in d.
+// isNarrowerThan reports whether some integers of s cannot be represented in d. It is false
+// unless both are integer dtypes.
 func (d DType) isNarrowerThan(s DType) bool {
 	if !d.isInteger() || !s.isInteger() {
 		return false

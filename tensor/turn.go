@@ -8,7 +8,7 @@ import (
 
 // copyRows copies the elements of src, which must have t's dtype, in whole rows or by
 // transposition. It supports contiguous rows, reversed rows, and rows of one tensor that are
-// columns of the other. Otherwise it does nothing and returns false.
+// columns of the other. Otherwise it does nothing and returns false. src must not overlap t.
 func (t *Tensor) copyRows(src *Tensor) bool {
 	bufs := bufferPool.Get().(*buffers)
 	defer bufferPool.Put(bufs)
@@ -68,10 +68,13 @@ func (w walk) copyParallel(workers, size int, dst, src []byte) {
 // turnedTogether is a number of columns. A goroutine transposes a multiple of it.
 const turnedTogether = 32
 
-// A turnFunc transposes rows of src into columns of dst.
+// A turnFunc transposes rows of src into columns of dst. lds and ldd are the distances between
+// the rows of src and of dst, in elements.
 type turnFunc = func(rows, cols int, src []byte, lds int, dst []byte, ldd int)
 
-// turnParallel transposes a matrix on several goroutines.
+// turnParallel transposes a matrix on the given number of goroutines. row and column are the
+// dimensions of a walk along which elements of dst and of src are adjacent; size is the element
+// size in bytes.
 func turnParallel(workers int, turn turnFunc, row, column walkDim, size int, src, dst []byte) {
 	kernel.Divide(workers, column.Size, turnedTogether, func(lo, hi int) {
 		turn(row.Size, hi-lo, src[lo*size:], row.Steps[0], dst[lo*column.Steps[output]*size:], column.Steps[output])
@@ -82,8 +85,8 @@ func turnParallel(workers int, turn turnFunc, row, column walkDim, size int, src
 const turnedFrom = 4
 
 // removeColumn removes the dimension along which elements of the input are adjacent from w, and
-// returns it. ok is false if this is the last dimension, along which elements of the output are
-// adjacent.
+// returns it. It does nothing and returns false if this is the last dimension, along which
+// elements of the output are adjacent, or if w is too small to be transposed.
 func (w *walk) removeColumn() (walkDim, bool) {
 	last := len(w.dims) - 1
 	for i, d := range w.dims[:last] {
@@ -109,7 +112,8 @@ func reverseElements[T any](dst, src []byte) {
 	}
 }
 
-// transposerFor returns the function that transposes elements of a size, or nil.
+// transposerFor returns the function that transposes elements of a size in bytes, or nil for 16
+// bytes.
 func transposerFor(size int) turnFunc {
 	return bySize(size, kernel.TransposeBytes, kernel.TransposePairs, transposeFloats[float32],
 		transposeFloats[float64], nil)

@@ -2,8 +2,8 @@ package tensor
 
 import "slices"
 
-// Narrow returns a view of the indices start to start+n-1 along dim. It panics if they are out of
-// range.
+// Narrow returns a view of the indices start to start+n-1 along dim. A negative start counts from
+// the end. It panics if they are out of range.
 func (t *Tensor) Narrow(dim, start, n int) *Tensor {
 	dim = t.resolveDim(dim)
 	size := t.Shape()[dim]
@@ -72,7 +72,8 @@ func (t *Tensor) Split(size, dim int) []*Tensor {
 }
 
 // Chunk returns at most n views that divide dim into equal parts; the last may be smaller. n must
-// be positive. If dim has size 0, Chunk returns n empty views.
+// be positive. If dim has size 0, Chunk returns n empty views. The caller must close each view of
+// a shared tensor.
 func (t *Tensor) Chunk(n, dim int) []*Tensor {
 	if n < 1 {
 		misuse(ErrArgument, "Chunk: got %d parts, want at least 1", n)
@@ -160,7 +161,8 @@ func (t *Tensor) Reshape(shape ...int) *Tensor {
 }
 
 // makeViewAs makes v a view of t with another shape. v must be closed and not visible to other
-// code. makeViewAs returns false if the strides do not allow a view.
+// code. makeViewAs returns false if the strides do not allow a view, and panics with ErrShape if
+// the shape does not match the number of elements.
 func (t *Tensor) makeViewAs(v *Tensor, shape []int) bool {
 	var sizes, steps [fewDims]int
 	shape = t.inferShape(sizes[:0], shape)
@@ -172,7 +174,8 @@ func (t *Tensor) makeViewAs(v *Tensor, shape []int) bool {
 	return true
 }
 
-// makeView makes v a view of t. v must be closed and not visible to other code.
+// makeView makes v a view of t with its own reference to the storage. strides and offset are in
+// elements. v must be closed and not visible to other code.
 func (t *Tensor) makeView(v *Tensor, shape, strides []int, offset int) {
 	s := t.store()
 	if !s.retain(t.generation) {
@@ -183,8 +186,9 @@ func (t *Tensor) makeView(v *Tensor, shape, strides []int, offset int) {
 	v.setStorage(s)
 }
 
-// inferShape returns a copy of shape with -1 replaced by the inferred size. It uses room if the
-// result fits.
+// inferShape returns a copy of shape with -1 replaced by the inferred size. It panics with
+// ErrShape if the shape does not match the number of elements of t. It uses room if the result
+// fits.
 func (t *Tensor) inferShape(room, shape []int) []int {
 	own, n := append(room, shape...), t.Numel()
 	if i := slices.Index(own, -1); i >= 0 {

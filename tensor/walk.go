@@ -23,7 +23,8 @@ type walkDim = device.Dim[[4]int]
 
 const output = 3
 
-// newWalk returns a walk. It uses room for the dimensions if they fit.
+// newWalk returns a walk over out and in, with in broadcast to the shape of out. It uses room for
+// the dimensions if they fit.
 func newWalk(room []walkDim, out *Tensor, in []*Tensor) walk {
 	w := walk{dims: slices.Grow(room[:0], len(out.Shape()))}
 	for d, n := range out.Shape() {
@@ -52,12 +53,13 @@ func newWalk(room []walkDim, out *Tensor, in []*Tensor) walk {
 
 func stepsOf(steps *[4]int) []int { return steps[:] }
 
-// eachRow calls f for each row, with the offsets of the operands.
+// eachRow calls f for each row, with the positions of the row's first elements in the storages of
+// the inputs and the output. A row is the last dimension of w.
 func (w *walk) eachRow(f func(a, b, c, out int)) { w.visit(len(w.dims)-1, f) }
 
-// visit calls f for each index in the first dims dimensions, with the offsets of the operands. It
-// passes them one by one, in registers: copying an array would load two numbers at once, which
-// stalls until both have been stored, after all stores of the previous row.
+// visit calls f for each index in the first dims dimensions, with the positions of the operands'
+// elements. It passes them one by one, in registers: copying an array would load two numbers at
+// once, which stalls until both have been stored, after all stores of the previous row.
 func (w *walk) visit(dims int, f func(a, b, c, out int)) {
 	outer := w.dims[:dims]
 	for _, d := range w.dims {
@@ -126,7 +128,8 @@ type buffers struct {
 
 var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
 
-// An operand is a tensor as an operand of an operation.
+// An operand is a tensor as an input or the output of rows.applyWalk, which reads or writes its
+// rows in place, or through buf if they must be converted.
 type operand struct {
 	mem    []byte
 	step   int      // distance between elements of a row
@@ -140,6 +143,7 @@ type operand struct {
 }
 
 // apply computes out from in and returns out. It copies inputs that the output would overwrite.
+// It panics if several indices refer to one element of out.
 func (r rows) apply(out *Tensor, in ...*Tensor) *Tensor {
 	out.requireDistinct()
 	var own [3]*Tensor
@@ -181,7 +185,8 @@ func (r rows) applyApart(out *Tensor, own [3]*Tensor, inputs int) *Tensor {
 	return out.Touch()
 }
 
-// applyWalk computes the elements of a walk on the calling goroutine.
+// applyWalk computes the elements of a walk on the calling goroutine. bufs must not have another
+// user meanwhile.
 func (r rows) applyWalk(w *walk, in []*Tensor, out *Tensor, bufs *buffers) {
 	if do := r.withNumbers; do != nil {
 		first, second := r.first, r.second
@@ -339,8 +344,8 @@ func (t *Tensor) requireDistinct() {
 	}
 }
 
-// copyIfOverlapping returns src, or a copy if writing to t would change elements of src before they
-// are read.
+// copyIfOverlapping returns src, or a copy if writing to t would change elements of src before
+// they are read. The caller must close a copy with replaceWith.
 func (t *Tensor) copyIfOverlapping(src *Tensor) *Tensor {
 	if !t.SameStorage(src) || t.offset == src.offset && slices.Equal(t.Strides(), src.Strides()) &&
 		slices.Equal(t.Shape(), src.Shape()) {
@@ -354,7 +359,8 @@ func (t *Tensor) copyIfOverlapping(src *Tensor) *Tensor {
 	return src.Clone()
 }
 
-// byteRange returns the range of the storage that contains t's elements, in bytes.
+// byteRange returns the range of the storage that contains t's elements, in bytes, or 0, 0 if t
+// is empty.
 func (t *Tensor) byteRange() (lo, hi int) {
 	last := t.offset
 	for i, n := range t.Shape() {

@@ -22,7 +22,8 @@ const (
 var wireTags = &codec.Tags{Type: "tensor", Fields: []int{inBlock: 5, inFile: 8, atDevice: 7}}
 
 // marshal encodes the tensor's dtype, shape, strides and memory. It shares the storage first if
-// necessary, so that the receiver has the same memory.
+// necessary, so that the receiver has the same memory. The error wraps ErrClosed if t is closed,
+// ErrDomain if its block is in another domain, or an error of share.
 func (t *Tensor) marshal(e *codec.Encoder) error {
 	if t.marshalGiven(e) {
 		return nil
@@ -74,7 +75,8 @@ func (t *Tensor) marshal(e *codec.Encoder) error {
 	return nil
 }
 
-// writeLayout encodes the offset, the sizes, and the strides or nil.
+// writeLayout encodes the offset, the sizes, and the strides, or nil instead of the strides if t
+// is contiguous.
 func (t *Tensor) writeLayout(e *codec.Encoder) {
 	e.Uint(uint64(t.offset))
 	writeNumbers(e, t.Shape())
@@ -85,9 +87,9 @@ func (t *Tensor) writeLayout(e *codec.Encoder) {
 	}
 }
 
-// compactForSend returns t, or a copy if a receiver without access to our memory would receive or
-// keep much more than the tensor: for small parts of a storage, and for tensors in files or on
-// devices. The caller must close a copy.
+// compactForSend returns t, or a copy if a receiver that cannot access the blocks of this process
+// would receive or keep much more than the tensor: for small parts of a storage, and for tensors
+// in files or on devices. The caller must close a copy. The error is ErrClosed if t is closed.
 func (t *Tensor) compactForSend() (*Tensor, error) {
 	s := t.storage.Load()
 	if s == nil || !s.retain(t.generation) {
@@ -110,7 +112,7 @@ func (t *Tensor) compactForSend() (*Tensor, error) {
 	return c.CopyFrom(t), nil
 }
 
-// endOffset returns the offset of the tensor's end in its storage, in bytes.
+// endOffset returns the offset of the tensor's end in its storage, in bytes, or 0 if t is empty.
 func (t *Tensor) endOffset() int {
 	last := t.offset
 	for i, n := range t.Shape() {
@@ -122,13 +124,14 @@ func (t *Tensor) endOffset() int {
 	return (last + 1) * t.dtype.Size()
 }
 
-// A sent is a storage with a reference held for a message that is being encoded.
+// A sent is a storage with a reference held for a message that is being encoded. The encoder
+// calls Done.
 type sent Storage
 
 // Done drops this reference. A message that was sent has references of its own.
 func (s *sent) Done(bool) { (*Storage)(s).release() }
 
-// A received is a tensor decoded from a message.
+// A received is a tensor decoded from a message. The decoder calls Done.
 type received Tensor
 
 // Done closes the tensor if the rest of the message could not be decoded.
@@ -179,7 +182,8 @@ func (t *Tensor) unmarshal(d *codec.Decoder) error {
 // readMemory maps a wire tag to the function that decodes the storage.
 var readMemory = [...]func(*codec.Decoder) (*Storage, error){inBlock: readBlock, inFile: readFile, atDevice: readDevice}
 
-// readBlock decodes the storage of a block.
+// readBlock decodes the storage of a block, with one more reference, which the caller must
+// release.
 func readBlock(d *codec.Decoder) (*Storage, error) {
 	domain, err := arena.Default()
 	if err != nil {
@@ -192,7 +196,8 @@ func readBlock(d *codec.Decoder) (*Storage, error) {
 	return adoptBlock(domain, h)
 }
 
-// readLayout decodes the offset, the sizes, and the strides or nil.
+// readLayout decodes the offset, the sizes, and the strides or nil. The error wraps ErrLayout if
+// they are out of range.
 func (t *Tensor) readLayout(d *codec.Decoder) (err error) {
 	if t.offset, err = decodeSize(d); err != nil {
 		return err
@@ -232,7 +237,8 @@ func readNumbers(d *codec.Decoder, numbers []int) (err error) {
 	return nil
 }
 
-// decodeSize decodes a number that is less than 2^48.
+// decodeSize decodes a number that is less than 2^48. The error wraps ErrLayout for larger
+// numbers.
 func decodeSize(d *codec.Decoder) (int, error) {
 	n, err := d.Uint()
 	if err == nil && n >= 1<<48 {
@@ -241,8 +247,9 @@ func decodeSize(d *codec.Decoder) (int, error) {
 	return int(n), err
 }
 
-// checkLayout returns an error unless all elements are within size bytes. An empty tensor may have
-// any offset, like an empty part of a larger tensor; an offset beyond the storage becomes 0.
+// checkLayout returns an error that wraps ErrLayout unless all elements are within size bytes. An
+// empty tensor may have any offset, like an empty part of a larger tensor; an offset beyond the
+// storage is set to 0.
 func (t *Tensor) checkLayout(size int) error {
 	room := uint64(size / t.dtype.Size()) // in elements
 	count, last := uint64(1), uint64(t.offset)
