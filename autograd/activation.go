@@ -44,7 +44,8 @@ func Dropout2d(x *Var, p float64, g *tensor.Generator, train bool) *Var {
 	return dropout("Dropout2d", x, p, g, train, x.t.Dim(2)*x.t.Dim(3))
 }
 
-// dropout drops runs of run elements.
+// dropout implements Dropout. It zeroes or keeps run adjacent elements together. op is the name
+// of the operation in errors.
 func dropout(op string, x *Var, p float64, g *tensor.Generator, train bool, run int) *Var {
 	if !(p >= 0 && p <= 1) {
 		misuse(tensor.ErrArgument, "%s: got probability %v, want 0 to 1", op, p)
@@ -84,7 +85,9 @@ func dropoutTwice(y, dy *Var) derivatives {
 	return derivativesOf(Mul(dy, dy.scope.Const(factors)))
 }
 
-// factorsOf sets to to the factors of y's dropout.
+// factorsOf sets the elements of to to the factors of y's dropout: 0 for elements that were
+// dropped, and y.note.factor for others. kept is 1 for each run of elements that is kept, and
+// otherwise 0.
 func factorsOf[F kernel.Float](y *Var, kept, to *tensor.Tensor) {
 	factors := data[F](to)
 	for i := range factors {
@@ -93,12 +96,13 @@ func factorsOf[F kernel.Float](y *Var, kept, to *tensor.Tensor) {
 	kernel.Dropout(y.note.run, F(y.note.factor), data[F](kept), factors, factors)
 }
 
-// applyDropout applies y's dropout to from and stores the result in to.
+// applyDropout applies y's dropout to from and stores the result in to. kept is as for factorsOf.
 func applyDropout[F kernel.Float](y *Var, kept, from, to *tensor.Tensor) {
 	kernel.Dropout(y.note.run, F(y.note.factor), data[F](kept), data[F](from), data[F](to))
 }
 
-// requireDims panics unless x has dims dimensions.
+// requireDims panics with [tensor.ErrShape] unless x has dims dimensions. The error contains the
+// name op of the operation, and what, a description of the wanted shape.
 func requireDims(op, what string, x *Var, dims int) {
 	if x.t.Dims() != dims {
 		misuse(tensor.ErrShape, "%s: got shape %v, want %s", op, x.Shape(), what)

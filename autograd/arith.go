@@ -133,7 +133,7 @@ func Tanh(x *Var) *Var {
 		func(y, dy *Var) derivatives { return derivativesOf(Mul(dy, AddScalar(Neg(Mul(y, y)), 1))) })
 }
 
-// tanhBackward computes (1 - y²) · dy in the memory of dx.
+// tanhBackward adds (1 - y²) · dy to the gradient of y's input.
 func tanhBackward(y *Var, dy *tensor.Tensor) {
 	y.inputs[0].writeGradient(func(dx *tensor.Tensor) {
 		dx.CopyFrom(y.t).MulInPlace(y.t).NegInPlace().AddScalarInPlace(1).MulInPlace(dy)
@@ -147,7 +147,7 @@ func Sigmoid(x *Var) *Var {
 		func(y, dy *Var) derivatives { return derivativesOf(Mul(dy, Mul(y, AddScalar(Neg(y), 1)))) })
 }
 
-// sigmoidBackward computes (1 - y) · y · dy in the memory of dx.
+// sigmoidBackward adds (1 - y) · y · dy to the gradient of y's input.
 func sigmoidBackward(y *Var, dy *tensor.Tensor) {
 	y.inputs[0].writeGradient(func(dx *tensor.Tensor) {
 		dx.CopyFrom(y.t).NegInPlace().AddScalarInPlace(1).MulInPlace(y.t).MulInPlace(dy)
@@ -167,9 +167,10 @@ func applyNumber(f func(a, b *tensor.Tensor) *tensor.Tensor, t *tensor.Tensor, c
 // addNumber returns t + c.
 func addNumber(t *tensor.Tensor, c float64) *tensor.Tensor { return applyNumber(tensor.Add, t, c) }
 
-// recordUnary records y as the result of an operation on x on a device. derive converts the
-// gradient of y to the gradient of x: it must return a new tensor, or its argument. derive reads
-// keep, which is nil if it reads nothing.
+// recordUnary returns a Var for y, the result of an operation on x on a device. It takes
+// ownership of y. derive converts the gradient of y to the gradient of x: it must return a new
+// tensor, which recordUnary's derivation closes, or its argument. keep is the tensor that derive
+// reads, or nil; Backward panics if keep was changed in the meantime.
 func recordUnary(op string, x *Var, y, keep *tensor.Tensor, derive func(dy *tensor.Tensor) *tensor.Tensor) *Var {
 	v := wrapOwned(op, y, x)
 	if v.needs {

@@ -45,7 +45,7 @@ func ScaledDotProductAttention(q, k, v *Var, o Attention) *Var {
 		})
 }
 
-// computePlain computes the attention from other operations.
+// computePlain computes the attention from other operations. o.Scale must not be 0.
 func (o Attention) computePlain(q, k, v *Var) *Var {
 	return MatMul(Dropout(o.computeWeights(q, k), o.Dropout, o.Generator, true), v)
 }
@@ -91,7 +91,7 @@ func (o Attention) check(q, k, v *Var) {
 	}
 }
 
-// computeWeights computes the weights from other operations.
+// computeWeights computes the weights from other operations. o.Scale must not be 0.
 func (o Attention) computeWeights(q, k *Var) *Var {
 	scores := MatMul(MulScalar(q, o.Scale), Transpose(k, -1, -2))
 	if o.Mask != nil && o.Mask.t.DType() == tensor.Bool {
@@ -110,7 +110,8 @@ func (o Attention) computeWeights(q, k *Var) *Var {
 	return MaskedFill(Softmax(MaskedFill(scores, blind, 0), -1), blind, 0)
 }
 
-// futureMask returns the mask of the keys after each query.
+// futureMask returns a Bool mask, (queries, keys), on dev. It is true where the key comes after
+// the query.
 func futureMask(dev tensor.Device, queries, keys int) *tensor.Tensor {
 	t := tensor.New(tensor.Bool, queries, keys)
 	after := tensor.Data[bool](t)
@@ -173,7 +174,7 @@ func attention[F kernel.Float](q, k, v *Var, o Attention) *Var {
 	return y
 }
 
-// attentionBackward is the gradient of an attention without a mask.
+// attentionBackward is the derivation of an attention without a mask.
 func attentionBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	q, k, v := y.inputs[0], y.inputs[1], y.inputs[2]
 	dq, dk, dv := q.newEmptyLike(), k.newEmptyLike(), v.newEmptyLike()
@@ -214,7 +215,7 @@ func maskOf[F kernel.Float](mask *Var, shape []int, keys int) *scoreMask[F] {
 	return m
 }
 
-// additiveMask returns a new additive mask for a Bool mask: 0 for true, -∞ for false.
+// additiveMask returns a new additive mask on the heap for a Bool mask: 0 for true, -∞ for false.
 func additiveMask[F kernel.Float](mask *tensor.Tensor) *tensor.Tensor {
 	mask = mask.Contiguous()
 	values := make([]F, mask.Numel())
@@ -229,7 +230,8 @@ func additiveMask[F kernel.Float](mask *tensor.Tensor) *tensor.Tensor {
 	return tensor.FromSlice(values, mask.Shape()...)
 }
 
-// rowReader returns a function that returns a row of the mask, or nil without a mask.
+// rowReader returns a function that returns the mask's values from the row of a head and a query
+// on. It returns nil if m is nil.
 func (m *scoreMask[F]) rowReader() func(head, query int) []F {
 	if m == nil {
 		return nil
@@ -237,7 +239,8 @@ func (m *scoreMask[F]) rowReader() func(head, query int) []F {
 	return func(head, query int) []F { return m.values[m.rowOffset(head, query):] }
 }
 
-// rowOffset returns the position of the row for a head and a query.
+// rowOffset returns the position in m.values of the row for a head and a query. head is an index
+// into all leading dimensions together.
 func (m *scoreMask[F]) rowOffset(head, query int) int {
 	last := len(m.shape) - 1
 	at := query * m.steps[last]

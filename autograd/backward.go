@@ -51,7 +51,8 @@ func (v *Var) BackwardWith(o BackwardOptions) {
 	v.scope.recycleTensor(one)
 }
 
-// checkRoot panics unless v can be differentiated.
+// checkRoot panics with [tensor.ErrMisuse] if v depends on no parameter, or if its Scope was
+// Reset. what is the name of the function in the error.
 func (v *Var) checkRoot(what string) {
 	if v.t == nil {
 		misuse(tensor.ErrMisuse, "%s of a value after its Scope was Reset: call it before Reset", what)
@@ -63,7 +64,8 @@ func (v *Var) checkRoot(what string) {
 	}
 }
 
-// checkGradientOf panics unless dy has the shape of a gradient of v.
+// checkGradientOf panics with [tensor.ErrShape] unless dy has v's shape. what is the name of the
+// function in the error.
 func checkGradientOf(what string, v *Var, dy *tensor.Tensor) {
 	if !sameShape(dy.Shape(), v.Shape()) {
 		misuse(tensor.ErrShape, "%s: got a gradient of shape %[3]v, want %[2]v as the value",
@@ -71,7 +73,8 @@ func checkGradientOf(what string, v *Var, dy *tensor.Tensor) {
 	}
 }
 
-// unitGradient returns the derivative of v, which must have one element, with respect to itself.
+// unitGradient returns the derivative of v, which must have one element, with respect to itself:
+// the number 1. The caller may recycle the tensor with v.scope.recycleTensor.
 func (v *Var) unitGradient() *tensor.Tensor {
 	one := v.newEmptyLike()
 	dispatch("Backward", v, setOne[float32], setOne[float64], fillOne)(one)
@@ -82,7 +85,8 @@ func fillOne(t *tensor.Tensor) { t.Fill(1) }
 
 func setOne[F kernel.Float](t *tensor.Tensor) { data[F](t)[0] = 1 }
 
-// backpropagate propagates the gradient dy from v to its inputs.
+// backpropagate propagates the gradient dy from v to the Params that it depends on. If retain is
+// false, it releases the graph.
 func (v *Var) backpropagate(dy *tensor.Tensor, retain bool) {
 	w := walk{trail: v.scope.acquireTrail(), retain: retain}
 	defer w.releaseState(v)
@@ -92,7 +96,7 @@ func (v *Var) backpropagate(dy *tensor.Tensor, retain bool) {
 	w.propagateAll()
 }
 
-// A walk is a traversal of a graph, from outputs to inputs.
+// A walk is one traversal of a graph, from outputs to inputs, by Backward or Grad.
 type walk struct {
 	trail
 	at     *Var
@@ -104,9 +108,10 @@ type walk struct {
 	part   *Scope // inner scope of the values that are being counted
 }
 
-// countUses sets waiting of each value that v depends on to the number of its uses on the paths to
-// v. A gradient is complete when all uses have contributed. Counting uses neither recursion, which
-// would overflow the stack for a long chain, nor a table of visited values.
+// countUses sets waiting of each value that v depends on to the number of its uses on the paths
+// to v. A gradient is complete when all uses have contributed. countUses panics with
+// [tensor.ErrMisuse] if an earlier walk has released one of the values. Counting uses neither
+// recursion, which would overflow the stack for a long chain, nor a table of visited values.
 func (w *walk) countUses(v *Var) {
 	stack := append(w.ready, v)
 	for from := len(w.ready); len(stack) > from; {
@@ -149,7 +154,8 @@ func (w *walk) propagateAll() {
 	}
 }
 
-// recordContribution records that n has contributed to the gradients of its inputs.
+// recordContribution records that n has contributed to the gradients of its inputs. It makes
+// inputs ready if their gradients are complete.
 func (w *walk) recordContribution(n *Var) {
 	for _, in := range n.inputs {
 		if !in.needsGradient() {
@@ -251,8 +257,8 @@ func (v *Var) applyRule(r rule) {
 // scopes contains the scopes for gradients of values without a scope.
 var scopes = sync.Pool{New: func() any { return NewScope() }}
 
-// receiveGradient adds a gradient. It takes over the tensor of dx if it was created since the mark
-// of the scope.
+// receiveGradient adds dx, which must have v's shape, to v's gradient. It takes over the tensor
+// of dx if the scope s has created it since the mark.
 func (v *Var) receiveGradient(dx *Var, s *Scope, since mark) {
 	switch {
 	case v.grad != nil || v.isDirect():
@@ -265,7 +271,9 @@ func (v *Var) receiveGradient(dx *Var, s *Scope, since mark) {
 	}
 }
 
-// releaseVisited releases the state of a visited value.
+// releaseVisited releases v's gradient after its visit, unless Grad returns it. Unless the walk
+// retains the graph, it also releases v's inputs and saved tensors, so that another walk through
+// v panics.
 func (v *Var) releaseVisited(w *walk) {
 	if !v.asked {
 		v.scope.recycleTensor(v.grad)
@@ -286,10 +294,11 @@ func (v *Var) needsGradient() bool { return v.needs && !v.idle }
 // isDirect reports whether gradients of v are added to its Param's Grad immediately.
 func (v *Var) isDirect() bool { return v.param != nil && !v.asked && len(v.param.hooks.before) == 0 }
 
-// hasPendingWork reports whether work remains when v's gradient is complete.
+// hasPendingWork reports whether the walk must visit v when its gradient is complete.
 func (v *Var) hasPendingWork() bool { return !v.isDirect() || len(v.param.hooks.after) > 0 }
 
-// writeGradient adds a gradient to v's. f must overwrite dx with the gradient.
+// writeGradient adds a gradient to v's. f must overwrite dx, a contiguous tensor of v's shape,
+// with the gradient. f is not called if v needs no gradient.
 func (v *Var) writeGradient(f func(dx *tensor.Tensor)) {
 	if !v.needsGradient() {
 		return
@@ -322,7 +331,8 @@ func (v *Var) addAndClose(dx *tensor.Tensor) {
 // wrapConst returns t as a constant in v's scope, which takes ownership of t.
 func (v *Var) wrapConst(t *tensor.Tensor) *Var { return v.scope.Const(v.ownTensor(t)) }
 
-// ownTensor makes v's scope, if there is one, the owner of t: it closes t.
+// ownTensor makes v's scope the owner of t, and returns t: the scope closes t at Reset. Without a
+// scope, the garbage collector frees t.
 func (v *Var) ownTensor(t *tensor.Tensor) *tensor.Tensor {
 	if v.scope != nil {
 		v.scope.made = append(v.scope.made, t)
@@ -330,12 +340,14 @@ func (v *Var) ownTensor(t *tensor.Tensor) *tensor.Tensor {
 	return t
 }
 
-// newEmptyLike returns an uninitialized tensor like v's.
+// newEmptyLike returns an uninitialized contiguous tensor with the device, dtype and shape of v's
+// tensor. It belongs to v's scope, if there is one.
 func (v *Var) newEmptyLike() *tensor.Tensor {
 	return v.scope.newEmpty(v.t.Device(), v.t.DType(), v.t.Shape())
 }
 
-// gradientSum returns the tensor to which gradients of v are added, initially zeros.
+// gradientSum returns the tensor to which gradients of v are added, initially zeros. If v needs
+// no gradient, it returns a tensor that is not used.
 func (v *Var) gradientSum() *tensor.Tensor {
 	if !v.needsGradient() { // the result is unused
 		return v.newEmptyLike().Zero()
@@ -349,7 +361,8 @@ func (v *Var) gradientSum() *tensor.Tensor {
 	return v.grad
 }
 
-// reduceTo sums g over the dimensions that were broadcast from shape.
+// reduceTo returns g summed over the dimensions that were broadcast from shape, or g itself if
+// there are none.
 func reduceTo(g *tensor.Tensor, shape []int) *tensor.Tensor {
 	dims := broadcastDims(g.Shape(), shape)
 	if dims == 0 {
@@ -375,7 +388,7 @@ type axes uint64
 
 func (a axes) has(i int) bool { return a>>i&1 != 0 }
 
-// appendDims returns the dimensions as a list. It uses room if they fit.
+// appendDims appends the dimensions in ascending order to room.
 func (a axes) appendDims(room []int) []int {
 	for ; a != 0; a &= a - 1 {
 		room = append(room, bits.TrailingZeros64(uint64(a)))

@@ -61,7 +61,9 @@ func (r recompute) cleared() recompute {
 	return recompute{generators: clearList(r.generators), begin: r.begin[:0], now: r.now[:0], saved: clearList(r.saved)}
 }
 
-// recomputeValue recomputes the value of a Checkpoint.
+// recomputeValue calls the function of v, a value of CheckpointWith, again, and returns its
+// result, which propagates gradients to v's inputs. It panics with [tensor.ErrMisuse] if the
+// result has another shape than v.
 func recomputeValue(v *Var) *Var {
 	r := &v.plan.again
 	r.now = r.appendStates(r.now[:0])
@@ -78,7 +80,7 @@ func recomputeValue(v *Var) *Var {
 	return passValue(inner.newVar(), again)
 }
 
-// appendStates appends the states of the generators to to.
+// appendStates appends the states of all generators, with the default generator first, to to.
 func (r *recompute) appendStates(to []byte) []byte {
 	to = append(to, tensor.DefaultGenerator().State()...)
 	for _, g := range r.generators {
@@ -101,7 +103,8 @@ func setState(g *tensor.Generator, state []byte) {
 	}
 }
 
-// splice replaces v by a recomputed value during a walk.
+// splice replaces v during a walk by the value that compute returns: this value gets v's
+// gradient, and the walk continues at it.
 func (w *walk) splice(v *Var, compute func(v *Var) *Var) {
 	v.checkSaved()
 	y := compute(v)

@@ -35,7 +35,9 @@ func Minimum(a, b *Var) *Var {
 		setRule(func(y, dy *Var) derivatives { return routeGradient(y, dy, tensor.Gt) })
 }
 
-// routeGradient passes no gradient to the input for which worse is true.
+// routeGradient is the rule of Maximum and Minimum. An element of dy goes to the input for which
+// worse is false, and half of it to each input if they are equal. worse(a, b) must be true where
+// a is not selected.
 func routeGradient(y, dy *Var, worse func(a, b *tensor.Tensor) *tensor.Tensor) derivatives {
 	a, b := y.inputs[0].t, y.inputs[1].t
 	shared := Where(dy.ownTensor(tensor.Eq(a, b)), MulScalar(dy, 0.5), dy)

@@ -22,8 +22,8 @@ type Classification struct {
 	Reduction Reduction
 }
 
-// rowLoss returns the loss on the host. logp must have the shape (n, classes) and target the shape
-// (n).
+// rowLoss returns the loss on the host: one number, or (n) if c.Reduction is Unreduced. It panics
+// as checkClasses does. logp must have the shape (n, classes) and target the shape (n).
 func (c Classification) rowLoss(logp *Var, target *tensor.Tensor) *Var {
 	if target.DType() != tensor.Int64 || !target.IsContiguous() {
 		target = target.To(tensor.Int64).Contiguous()
@@ -35,8 +35,9 @@ func (c Classification) rowLoss(logp *Var, target *tensor.Tensor) *Var {
 	return c.weightedLoss(logp, target)
 }
 
-// rowLossOn returns the loss on a device. logs computes log-probabilities from rows while the
-// device checks the target classes. Usually all are in range; otherwise the host reads them.
+// rowLossOn is like rowLoss on a device. rows and target must have the shapes (n, classes) and
+// (n). logs computes log-probabilities from rows while the device checks the target classes.
+// Usually all are in range; otherwise the host reads them.
 func (c Classification) rowLossOn(rows *Var, target *tensor.Tensor, logs func(x *Var) *Var) *Var {
 	if target.DType() != tensor.Int64 || !target.IsContiguous() {
 		target = target.To(tensor.Int64).Contiguous()
@@ -91,8 +92,9 @@ func (c Classification) isIgnored(class int64) bool {
 	return class == Ignored || len(c.Ignore) > 0 && slices.Contains(c.Ignore, class)
 }
 
-// weightedLoss returns the loss for targets on the host. Each row's loss is multiplied by its class
-// weight. Smoothing mixes it with the mean loss of all classes, multiplied by their weights.
+// weightedLoss returns the loss for targets on the host, one number or (n) as rowLoss does.
+// checkClasses must have accepted the targets. Each row's loss is multiplied by its class weight.
+// Smoothing mixes it with the mean loss of all classes, multiplied by their weights.
 func (c Classification) weightedLoss(logp *Var, target *tensor.Tensor) *Var {
 	ignored, classes := tensor.New(tensor.Bool, target.Shape()...), target.Clone()
 	out, class := tensor.Data[bool](ignored), tensor.Data[int64](classes)

@@ -183,7 +183,8 @@ func maxPool2dBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	})
 }
 
-// maxPool2dTwice passes each gradient to the position of the maximum.
+// maxPool2dTwice is the rule of MaxPool2d: it passes each gradient to the position of the
+// maximum.
 func maxPool2dTwice(y, dy *Var) derivatives {
 	x, at := y.inputs[0], y.saved[0].t
 	planes, places := x.t.Dim(0)*x.t.Dim(1), y.t.Dim(2)*y.t.Dim(3)

@@ -28,7 +28,8 @@ func conv2dTwice(y, dy *Var) derivatives {
 	return derivativesOf(dx, dw, Sum(dy, 0, 2, 3))
 }
 
-// convImages returns the derivative with respect to the images.
+// convImages returns the derivative of the convolution s with respect to the images, as a
+// differentiable function of the filters w and of dy.
 func convImages(s kernel.ConvShape, w, dy *Var) *Var {
 	v := wrapResult("Conv2d", imageGradient(s, w.t, dy.t), w, dy)
 	if v.needs {
@@ -47,7 +48,8 @@ func convImages(s kernel.ConvShape, w, dy *Var) *Var {
 	})
 }
 
-// convFilters returns the derivative with respect to the filters, which have the given shape.
+// convFilters returns the derivative of the convolution s with respect to the filters, which have
+// the given shape, as a differentiable function of the images x and of dy.
 func convFilters(s kernel.ConvShape, shape []int, x, dy *Var) *Var {
 	v := wrapResult("Conv2d", filterGradient(s, shape, x.t, dy.t), x, dy)
 	if v.needs {

@@ -50,7 +50,8 @@ func reluOn(x *Var) *Var {
 }
 
 // applyElementsOn applies a device operation that only autograd uses to tensors of one shape and
-// dtype, and to scalars.
+// dtype, and to scalars, and returns a new tensor. It panics with the device's errors. It may
+// replace elements of in.
 func applyElementsOn(name string, in ...*tensor.Tensor) *tensor.Tensor {
 	dev, x := tensors.Computer(in...), in[0]
 	y := x.NewEmpty(x.DType(), x.Shape()...)
@@ -72,8 +73,8 @@ func applyElementsOn(name string, in ...*tensor.Tensor) *tensor.Tensor {
 	return y.Touch()
 }
 
-// operandAs returns a contiguous tensor as an operand with another shape. A view would keep the
-// tensor's memory until it is collected.
+// operandAs returns a contiguous tensor as an operand with another shape. t must stay reachable
+// while the operand is used. A view would keep the tensor's memory until it is collected.
 func operandAs(t *tensor.Tensor, shape ...int) device.Operand[tensor.DType] {
 	o := tensors.Operand(t)
 	o.Shape, o.Strides = shape, make([]int, len(shape))
@@ -106,7 +107,8 @@ func softmaxOn(x *Var) *Var {
 	}).setRule(softmaxTwice)
 }
 
-// applyRowsOn applies a row operation of a device. The result has the dtype of the last input.
+// applyRowsOn returns a new tensor of the given shape, the result of a row operation of a device.
+// It has the dtype of the last input. applyRowsOn panics with the device's errors.
 func applyRowsOn(o device.RowOp, shape []int, in ...*tensor.Tensor) *tensor.Tensor {
 	like := in[len(in)-1]
 	y := like.NewEmpty(like.DType(), shape...)
@@ -120,8 +122,9 @@ func applyRowsOn(o device.RowOp, shape []int, in ...*tensor.Tensor) *tensor.Tens
 	return y.Touch()
 }
 
-// applyNormOn applies a row operation of layer norm. The first rows operands consist of rows; the
-// others contain one element for each column.
+// applyNormOn returns a new tensor, the result of a row operation of layer norm on a device, in
+// the shape of the first input. The first rows inputs consist of n.Rows rows of n.Per elements;
+// the others contain one element for each column.
 func applyNormOn(o device.RowOp, n kernel.Norm, rows int, in ...*tensor.Tensor) *tensor.Tensor {
 	y := in[0].NewEmpty(in[0].DType(), in[0].Shape()...)
 	operands := make([]device.Operand[tensor.DType], len(in))
@@ -151,7 +154,9 @@ func dropoutOn(op string, x *Var, p float64, g *tensor.Generator, run int) *Var 
 		setRule(func(_, dy *Var) derivatives { return derivativesOf(Mul(dy, Const(kept))) })
 }
 
-// dropElementsOn keeps elements with probability p. The gradient finds them again by the key.
+// dropElementsOn returns x with each element kept with probability p and multiplied by 1/p, and
+// otherwise set to zero. key determines which elements are kept, so the gradient finds them
+// again.
 func dropElementsOn(op string, x *Var, p float64, key uint64) *Var {
 	s := device.Sequence{Kind: device.RandomKept, Key: key, A: p}
 	if p > 0 {

@@ -12,7 +12,8 @@ import (
 // one image needs more.
 var workspace = 64 << 20
 
-// unfolding is a convolution that unfolds some images at a time.
+// An unfolding is a convolution on a device, without groups and dilation, computed as products of
+// the filters with unfolded images, some images at a time.
 type unfolding struct {
 	kernel.ConvShape
 	window        device.Window
@@ -20,7 +21,8 @@ type unfolding struct {
 	device        device.Computer[tensor.DType]
 }
 
-// eachGroup calls f for consecutive groups of images.
+// eachGroup calls f for consecutive groups of n images, from image from on, so that the unfolded
+// images of a group fit in workspace. size is the element size in bytes.
 func (u unfolding) eachGroup(size int, f func(from, n int)) {
 	n := max(workspace/(u.patch*max(u.places, u.OutC)*size), 1)
 	for from := 0; from < u.N; from += n {
@@ -63,8 +65,8 @@ func unfoldingOf(s kernel.ConvShape, ts ...*tensor.Tensor) unfolding {
 	return unfolding{s, window, s.C * s.KH * s.KW, s.OutH() * s.OutW(), tensors.Computer(ts...)}
 }
 
-// convolveOn implements Conv2d on a device. It inserts zeros into dilated filters, and convolves
-// groups one after the other.
+// convolveOn implements Conv2d on a device, for checked arguments. It inserts zeros into dilated
+// filters, and convolves groups one after the other.
 func convolveOn(s kernel.ConvShape, x, w, b *Var) *Var {
 	w = dilateDim(dilateDim(w, 2, s.DilationH), 3, s.DilationW)
 	s.KH, s.KW, s.DilationH, s.DilationW = w.t.Dim(2), w.t.Dim(3), 1, 1
@@ -84,8 +86,8 @@ func convolveOn(s kernel.ConvShape, x, w, b *Var) *Var {
 	return Cat(1, parts...)
 }
 
-// dilateDim inserts zeros between the indices of a dimension, so that their distance becomes
-// distance.
+// dilateDim returns w with zeros inserted between the indices of a dimension, so that former
+// neighbors are distance indices apart.
 func dilateDim(w *Var, dim, distance int) *Var {
 	n := w.t.Dim(dim)
 	if distance == 1 || n == 1 {
@@ -98,7 +100,8 @@ func dilateDim(w *Var, dim, distance int) *Var {
 	return Narrow(Reshape(wide, shape...), dim, 0, (n-1)*distance+1)
 }
 
-// conv2dOn multiplies the filters by the unfolded images.
+// conv2dOn implements Conv2d on a device, without groups and dilation: it multiplies the filters
+// by the unfolded images.
 func conv2dOn(s kernel.ConvShape, x, w, b *Var) *Var {
 	u := unfoldingOf(s, x.t, w.t)
 	images, filters := x.contiguousTensor(), w.contiguousTensor().View(s.OutC, u.patch)

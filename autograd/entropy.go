@@ -43,7 +43,8 @@ func NLLLoss(logp *Var, target *tensor.Tensor, c Classification) *Var {
 	return c.classLoss("NLLLoss", logp, target, func(x *Var) *Var { return x })
 }
 
-// classLoss returns the loss for class targets. logs computes log-probabilities from rows.
+// classLoss returns the loss for class targets. It panics with [tensor.ErrShape] unless there is
+// one target for each row, and as checkClasses does. logs computes log-probabilities from rows.
 func (c Classification) classLoss(op string, x *Var, target *tensor.Tensor, logs func(x *Var) *Var) *Var {
 	rows, shape := moveClassesLast(op, x)
 	if !sameShape(target.Shape(), shape) {
@@ -68,7 +69,7 @@ func (c Classification) classLoss(op string, x *Var, target *tensor.Tensor, logs
 }
 
 // moveClassesLast returns x, (N, classes, d1, ...) or (classes), as rows, (n, classes), and the
-// shape of a value per row.
+// shape of a value per row. It panics with [tensor.ErrShape] if x has no dimensions.
 func moveClassesLast(op string, x *Var) (rows *Var, shape []int) {
 	switch x.t.Dims() {
 	case 0:

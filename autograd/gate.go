@@ -49,7 +49,9 @@ func recordElementwise(op string, x *Var) (y *Var, xt *tensor.Tensor) {
 	return y, xt
 }
 
-// setDerivatives sets the derivatives of v, if it needs a gradient.
+// setDerivatives sets the derivatives of v, if it needs a gradient, and returns v. once is used
+// for gradients that are tensors, and again for gradients that are values of a graph. again may
+// be nil if v has another rule or none.
 func (v *Var) setDerivatives(once derivation, again rule) *Var {
 	if v.needs {
 		v.derive, v.again = once, again

@@ -55,7 +55,7 @@ func Grad(outputs, inputs []*Var, o GradOptions) []*Var {
 	defer w.releaseState(top)
 	for _, x := range inputs {
 		w.markVisited(x)
-		x.asked, x.mark = true, 0 // limit visits it
+		x.asked, x.mark = true, 0 // markIdle visits it
 	}
 	w.markIdle(top)
 	w.countUses(top)
@@ -109,7 +109,7 @@ func (o GradOptions) outputGradient(i int) *Var {
 	return o.GradOutputs[i]
 }
 
-// seedGradient sets the gradient of output i.
+// seedGradient adds the initial gradient of output i, y: its element of GradOutputs, or 1.
 func (o GradOptions) seedGradient(w *walk, i int, y *Var) {
 	dy := o.outputGradient(i)
 	switch {
@@ -127,7 +127,9 @@ func (o GradOptions) seedGradient(w *walk, i int, y *Var) {
 	}
 }
 
-// computeGradients returns the gradients of the inputs.
+// computeGradients returns the gradients of the inputs after the walk, in a list of s. For an
+// unused input, it panics with [tensor.ErrMisuse] or returns zeros or nil, as the options
+// specify.
 func (o GradOptions) computeGradients(s *Scope, inputs []*Var) []*Var {
 	all := s.newVarList(len(inputs))
 	for i, x := range inputs {
@@ -170,7 +172,7 @@ func (w *walk) markIdle(top *Var) {
 	w.visits = stack
 }
 
-// A visit is an entry of limit's stack.
+// A visit is an entry of markIdle's stack.
 type visit struct {
 	v    *Var
 	next int // index of the next input
@@ -232,7 +234,8 @@ func (d *derivatives) each(inputs []*Var, f func(in, dx *Var)) {
 	}
 }
 
-// setRule sets the rule of a value. CreateGraph panics at operations without a rule.
+// setRule sets the rule of v, if v needs a gradient, and returns v. CreateGraph panics at
+// operations without a rule.
 func (v *Var) setRule(r rule) *Var {
 	if v.needs {
 		v.again = r
@@ -240,8 +243,8 @@ func (v *Var) setRule(r rule) *Var {
 	return v
 }
 
-// setRecompute sets a function that recomputes the value from operations with rules, for kernels
-// that would need a long rule.
+// setRecompute sets a function that recomputes v from operations with rules, and returns v. It
+// serves CreateGraph, for kernels that would need a long rule.
 func (v *Var) setRecompute(compute func(v *Var) *Var) *Var {
 	if v.needs {
 		v.plain = compute
@@ -249,7 +252,8 @@ func (v *Var) setRecompute(compute func(v *Var) *Var) *Var {
 	return v
 }
 
-// propagateValues implements propagateGradient for gradients that are values of a graph.
+// propagateValues implements propagateGradient for gradients that are values of a graph. It
+// panics with [ErrCreateGraph] if v has no rule.
 func (v *Var) propagateValues() {
 	v.checkSaved()
 	if v.again == nil {
@@ -261,7 +265,8 @@ func (v *Var) propagateValues() {
 	d.each(v.inputs, (*Var).addGradientValue)
 }
 
-// addGradientValue adds a gradient that is a value of a graph.
+// addGradientValue adds dx, a gradient that is a value of a graph, to v's. It sums or broadcasts
+// dx to v's shape.
 func (v *Var) addGradientValue(dx *Var) {
 	if !v.needsGradient() {
 		return
@@ -275,7 +280,7 @@ func (v *Var) addGradientValue(dx *Var) {
 	v.slope = dx
 }
 
-// sumTo is reduceTo for values.
+// sumTo is reduceTo for differentiable values.
 func sumTo(dx *Var, shape []int) *Var {
 	if dims := broadcastDims(dx.Shape(), shape); dims != 0 {
 		return Reshape(sumOver(dx, dims), shape...)

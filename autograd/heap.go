@@ -17,7 +17,7 @@ func heapOf(t *tensor.Tensor) int {
 }
 
 // leftBehind is the number of heap bytes that parameters have freed since the last collection by
-// left.
+// recordFreed.
 var leftBehind atomic.Int64
 
 // The thresholds for a collection: a number of bytes, and a part of the heap.

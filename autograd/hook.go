@@ -6,7 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A hook is a registered function.
+// A hook is a registered function: see for gradients, or call for Params with a complete Grad. It
+// belongs to the hooks of.
 type hook struct {
 	see  func(grad *Var) *Var
 	call func(p *Param)
@@ -18,7 +19,7 @@ func (h *hook) remove() {
 	h.of.before, h.of.after = removeHook(h.of.before, h), removeHook(h.of.after, h)
 }
 
-// removeHook returns a new list, because a walk may be reading the old one.
+// removeHook returns list without h, as a new list, because a walk may be reading the old one.
 func removeHook(list []*hook, h *hook) []*hook {
 	return slices.DeleteFunc(slices.Clone(list), func(x *hook) bool { return x == h })
 }

@@ -8,8 +8,8 @@ import (
 // applied both to a value and to the numbers of the value's elements.
 type picker func(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor
 
-// pickElements returns elements of x selected by f. The gradient of an element is the sum over all
-// of its copies.
+// pickElements returns the elements of x that f selects along dim by the indices. The gradient of
+// an element is the sum over all of its copies.
 func pickElements(op string, x *Var, f picker, dim int, indices ...*tensor.Tensor) *Var {
 	v := x.scope.newVar()
 	v.recordOp(op, []*Var{x})
@@ -40,7 +40,8 @@ func scatterRows(op string, n int, idx *tensor.Tensor, x *Var) *Var {
 		setRule(func(y, dy *Var) derivatives { return derivativesOf(IndexSelect(dy, 0, y.saved[0].t)) })
 }
 
-// indexRange returns the numbers 0 to n-1.
+// indexRange returns an Int64 tensor of the numbers 0 to n-1 on dev, or on the heap if dev is
+// nil.
 func indexRange(dev tensor.Device, n int) *tensor.Tensor {
 	if dev == nil {
 		return tensor.Arange(tensor.Int64, 0, float64(n), 1)
@@ -115,14 +116,15 @@ func gatherAlong(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
 }
 
 // Sort returns the elements sorted along dim, and their original Int64 indices; see
-// [tensor.Argsort].
+// [tensor.Argsort]. The caller must not close the indices; see [Max].
 func Sort(x *Var, dim int, descending bool) (values *Var, indices *tensor.Tensor) {
 	at := x.ownTensor(tensor.Argsort(x.t, dim, descending))
 	return pickElements("Sort", x, gatherAlong, dim, at), at
 }
 
 // TopK returns the k largest elements along dim in descending order, and their Int64 indices. k
-// must not be negative or exceed the size of dim.
+// must not be negative or exceed the size of dim. The caller must not close the indices; see
+// [Max].
 func TopK(x *Var, k, dim int) (values *Var, indices *tensor.Tensor) {
 	at := x.ownTensor(tensor.Argsort(x.t, dim, true))
 	if n := max(1, x.t.Dims()); k < 0 || k > 1 && x.t.Dims() == 0 || x.t.Dims() == n && k > x.t.Dim(dim) {
@@ -158,9 +160,10 @@ func padToShape(op string, x *Var, shape []int) *Var {
 	return x
 }
 
-// Embedding returns the rows of w, (n, features), that idx lists. idx must be Int64, with any shape
-// (...) and numbers from 0 to n-1. The result is (..., features). The rows in padding get no
-// gradient; a negative number in padding counts from the end.
+// Embedding returns the rows of w, (n, features), that idx lists. idx must be Int64, with any
+// shape (...) and numbers from 0 to n-1. The result is (..., features). The rows in padding get
+// no gradient; a negative number in padding counts from the end. Embedding panics with
+// [tensor.ErrIndex] if a number or a padding row is out of range.
 func Embedding(w, idx *Var, padding ...int64) *Var {
 	requireDims("Embedding", "a weight (n, features)", w, 2)
 	v := idx.scope.newVar()
@@ -195,8 +198,8 @@ func zeroPaddingRows(y *Var, flat *tensor.Tensor, rows *Var) *Var {
 	return rows
 }
 
-// indicesFromBothEnds returns both numbers of each padding row: counted from the start and from the
-// end.
+// indicesFromBothEnds returns both numbers of each padding row of n rows: counted from the start
+// and from the end. It panics with [tensor.ErrIndex] if there is no such row.
 func indicesFromBothEnds(padding []int64, n int64) (both []int64) {
 	for _, p := range padding {
 		if p < -n || p >= n {

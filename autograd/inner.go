@@ -6,8 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// openInner returns a scope for the values of a checkpointed function. It ends before s and is
-// reused by the next function. If s is nil, the garbage collector frees it.
+// openInner returns a scope for the values of a checkpointed function. It ends with reclaimInner,
+// before s, and is reused by the next function. If s is nil, the garbage collector frees it.
 func (s *Scope) openInner() *Scope {
 	if s == nil {
 		return NewScope()
@@ -24,7 +24,8 @@ func (s *Scope) openInner() *Scope {
 	return inner
 }
 
-// reclaimInner reclaims all memory of an inner scope. Its values must no longer be used.
+// reclaimInner reclaims all memory of an inner scope. Its values must no longer be used. It does
+// nothing for other scopes.
 func (s *Scope) reclaimInner() {
 	if s.outer == nil {
 		return
@@ -66,7 +67,8 @@ func (s *Scope) passInputs(in []*Var) []*Var {
 	return inner
 }
 
-// passValue makes v equal to x, and propagates its gradient to x.
+// passValue makes v equal to x, with a gradient that propagates to x, and returns v. v must be
+// new.
 func passValue(v, x *Var) *Var {
 	v.op, v.t, v.quiet, v.needs = "Checkpoint", x.t, x.quiet, x.needs
 	if v.needs {

@@ -157,14 +157,15 @@ func layerNormOn(n kernel.Norm, x, w, b *Var) *Var {
 	return y.setRule(normalizeTwice)
 }
 
-// columnSums returns the sum of the rows.
+// columnSums returns the sum of the rows of t, in the given shape. The caller must close it.
 func columnSums(t *tensor.Tensor, n kernel.Norm, shape []int) *tensor.Tensor {
 	sums := tensor.Sum(t.Reshape(n.Rows, n.Per), 0)
 	defer sums.Close()
 	return sums.View(shape...)
 }
 
-// paramOrFilled returns the parameter p, or n elements of value v if it is nil.
+// paramOrFilled returns the tensor of parameter p in one dimension, or a new tensor of n elements
+// v, with the dtype and device of like, if p is nil.
 func paramOrFilled(p *Var, like *tensor.Tensor, n int, v float64) *tensor.Tensor {
 	if p == nil {
 		return like.NewEmpty(like.DType(), n).Fill(v)

@@ -95,7 +95,7 @@ func BMM(a, b *Var) *Var {
 	return MatMul(a, b)
 }
 
-// matMulTwice treats vectors as matrices.
+// matMulTwice is the rule of MatMul. It treats vectors as matrices.
 func matMulTwice(y, dy *Var) derivatives {
 	a, b := y.inputs[0], y.inputs[1]
 	am, bm := a, b

@@ -39,7 +39,8 @@ func nllLossBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	})
 }
 
-// nllLossTwice multiplies dy by a constant: the derivative does not depend on logp.
+// nllLossTwice is the rule of an NLLLoss. It multiplies dy by a constant: the derivative does not
+// depend on logp.
 func nllLossTwice[F kernel.Float](y, dy *Var) derivatives {
 	logp, target := y.inputs[0], y.saved[0].t
 	rows, cols := rowsOf("NLLLoss", logp)
@@ -48,7 +49,7 @@ func nllLossTwice[F kernel.Float](y, dy *Var) derivatives {
 	return derivativesOf(Mul(dy, dy.scope.Const(slopes)))
 }
 
-// scaleFactor returns the factor of a sum over n losses.
+// scaleFactor returns the factor of the sum of n losses: 1 for BySum, and otherwise 1/n.
 func (r Reduction) scaleFactor(n int) float64 {
 	if r == BySum {
 		return 1
@@ -104,7 +105,7 @@ func checkShapes(op string, x, target *Var) {
 	}
 }
 
-// reduceLosses reduces the losses of elements.
+// reduceLosses returns the mean or the sum of the losses, or losses itself if r is Unreduced.
 func (r Reduction) reduceLosses(losses *Var) *Var {
 	switch r {
 	case ByMean:

@@ -88,7 +88,8 @@ func dispatchStandardize(op string, x *Var, s groups, eps float64) (y *Var, mean
 	return dispatch(op, x, standardize[float32], standardize[float64], standardizeOn)(op, x, s, eps)
 }
 
-// standardize normalizes each group of x to mean 0 and variance 1.
+// standardize normalizes each group of x to mean 0 and variance 1. mean and variance are the
+// statistics of the groups, (s.n); variance is unbiased. They belong to the scope of y.
 func standardize[F kernel.Float](op string, x *Var, s groups, eps float64) (y *Var, mean, variance *tensor.Tensor) {
 	y = newResult(op, x.t.DType(), x.Shape(), x)
 	mean, variance = y.scope.newEmpty(nil, x.t.DType(), []int{s.n}), y.scope.newEmpty(nil, x.t.DType(), []int{s.n})
@@ -114,8 +115,8 @@ func standardize[F kernel.Float](op string, x *Var, s groups, eps float64) (y *V
 	return y, mean, variance
 }
 
-// standardizeBackward removes the mean and the projection on y from dy, because the normalization
-// removes them from x.
+// standardizeBackward is the derivation of standardize. It removes the mean and the projection on
+// y from dy, because the normalization removes them from x.
 func standardizeBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	y.inputs[0].writeGradient(func(dx *tensor.Tensor) {
 		s, to, g, out := y.ensurePlan().groups, data[F](y.t), data[F](dy), data[F](dx)

@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// dispatch returns the implementation for x: on for devices, or the host kernel for its dtype.
+// dispatch returns the implementation for x: on for devices, or the host kernel for its dtype. It
+// panics as kernelByDType does.
 func dispatch[F any](op string, x *Var, f32, f64, on F) F {
 	if x.isOnDevice() {
 		return on
@@ -16,7 +17,8 @@ func dispatch[F any](op string, x *Var, f32, f64, on F) F {
 	return kernelByDType(op, x, f32, f64)
 }
 
-// kernelByDType returns the kernel for x's dtype, which must be Float32 or Float64.
+// kernelByDType returns the kernel for x's dtype. It panics with [tensor.ErrOperand] unless this
+// is Float32 or Float64.
 func kernelByDType[F any](op string, x *Var, f32, f64 F) F {
 	switch x.t.DType() {
 	case tensor.Float32:

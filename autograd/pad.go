@@ -61,10 +61,12 @@ type padding struct {
 	mode PadMode
 }
 
-// paddedSize returns the number of rows or columns after padding n.
+// paddedSize returns the number of rows after padding n rows if dim is 0, or of columns if dim is
+// 1.
 func (p pads) paddedSize(dim, n int) int { return p[dim][0] + n + p[dim][1] }
 
-// sourceIndices returns the source row or column for each padded one; -1 means none.
+// sourceIndices returns the source row, or column if dim is 1, of n for each padded one; -1 means
+// none.
 func (p padding) sourceIndices(dim, n int) []int64 {
 	at := make([]int64, p.pads.paddedSize(dim, n))
 	for i := range at {

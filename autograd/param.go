@@ -34,8 +34,8 @@ func init() {
 // NewParam returns a parameter with value t, and takes ownership of t: [Param.Close] closes it.
 func NewParam(name string, t *tensor.Tensor) *Param { return &Param{Name: name, T: t} }
 
-// requireDifferentiable panics unless t has a floating-point or complex dtype. Only these have
-// gradients.
+// requireDifferentiable panics with [tensor.ErrOperand] unless t has a floating-point or complex
+// dtype. Only these have gradients.
 func requireDifferentiable(what string, t *tensor.Tensor) {
 	switch t.DType() {
 	case tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64, tensor.Complex64, tensor.Complex128:
@@ -165,7 +165,8 @@ func (p *Param) unmarshal(d *codec.Decoder) error {
 	return p.checkGrad()
 }
 
-// checkGrad returns an error unless the shape and dtype of Grad match T.
+// checkGrad returns an error that wraps wire.ErrFormat unless the shape and dtype of Grad match
+// T.
 func (p *Param) checkGrad() error {
 	if p.Grad == nil {
 		return fmt.Errorf("read parameter %q: missing gradient: %w", p.Name, codec.ErrFormat)

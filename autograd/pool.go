@@ -24,8 +24,8 @@ func AvgPool2d(x *Var, o Window) *Var {
 	return Mul(y, Const(moveTo(x.t.Device(), factors)))
 }
 
-// windowFactors returns the factors that convert means of whole windows to means of the pixels that
-// count.
+// windowFactors returns the factors that convert means of whole windows to means of the pixels
+// that count, as (outH, outW). h and w are the size of the images.
 func (o Window) windowFactors(h, w, outH, outW int) *tensor.Tensor {
 	t := tensor.New(tensor.Float64, outH, outW)
 	for i := range outH {
@@ -37,8 +37,8 @@ func (o Window) windowFactors(h, w, outH, outW int) *tensor.Tensor {
 	return t
 }
 
-// countedPixels returns the number of pixels of window i along one side that count. Padding counts
-// unless InsideOnly is set.
+// countedPixels returns the number of rows of window i that count, or of columns if side is 1. n
+// is the number of rows or columns of the image. Padding counts unless InsideOnly is set.
 func (o Window) countedPixels(side, n, i int) int {
 	from, padding := i*o.Stride[side]-o.Padding[side], o.Padding[side]
 	if o.InsideOnly {

@@ -12,8 +12,8 @@ func promotePair(a, b *Var) (x, y *Var) {
 	return a.convertTo(dt), b.convertTo(dt)
 }
 
-// promoteAll is like promotePair, for the operands of Cat and Stack: scalars also participate in
-// the promotion.
+// promoteAll is like promotePair, for the operands of Cat and Stack, of which there must be at
+// least one: scalars also participate in the promotion.
 func promoteAll(xs []*Var) []*Var {
 	dt, same := xs[0].t.DType(), true
 	for _, x := range xs[1:] {
@@ -32,7 +32,7 @@ func promoteAll(xs []*Var) []*Var {
 	return all
 }
 
-// convertTo returns v converted to dt.
+// convertTo returns v converted to dt, or v itself if it has this dtype.
 func (v *Var) convertTo(dt tensor.DType) *Var {
 	if v.t.DType() == dt {
 		return v

@@ -189,7 +189,8 @@ func (r Recurrence) plainGRU(gates, h *Var) *Var {
 	})
 }
 
-// runSteps calls step with the gate inputs of each element, and returns the resulting states.
+// runSteps calls step with the gate inputs of each element, in the order of processing, and
+// returns the resulting states in the order of the sequence.
 func (r Recurrence) runSteps(gates *Var, step func(x *Var) *Var) *Var {
 	states := make([]*Var, gates.t.Dim(0))
 	for i := range states {

@@ -59,7 +59,8 @@ func countReduced(x *Var, dims axes) int {
 }
 
 // Variance returns the unbiased variance of x over dims, or over all dimensions if dims is empty:
-// the sum of squared deviations from the mean, divided by the number of elements less one.
+// the sum of squared deviations from the mean, divided by the number of elements less one. It is
+// NaN for fewer than two elements.
 func Variance(x *Var, dims ...int) *Var {
 	named := x.dimSet(dims)
 	still := x.scope.NoGrad(x.t)

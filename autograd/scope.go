@@ -82,7 +82,7 @@ func (s *Scope) NoGrad(t *tensor.Tensor) *Var {
 }
 
 // KeepBuffers makes layers leave their running statistics unchanged. It should be called for
-// replicas of a module other than the first one, which updates them.
+// replicas of a module other than the first one, which updates them. It lasts beyond Reset.
 func (s *Scope) KeepBuffers() { s.keeps = true }
 
 // Reset reclaims the memory of all values of the scope.
@@ -106,7 +106,8 @@ func (s *Scope) mark() mark {
 	return mark{s.used, len(s.made), s.looked, s.lists.used, s.tensors.used, s.sizes.used}
 }
 
-// rewind reclaims the memory used since a mark, except for the tensors of gradients.
+// rewind reclaims the memory used since a mark, except for the tensors of newEmpty. The values
+// must no longer be used.
 func (s *Scope) rewind(to mark) {
 	for _, v := range s.vars[to.vars:s.used] {
 		if v.plan != nil {
@@ -138,7 +139,8 @@ func closeAndRecycle(t *tensor.Tensor) {
 	release(t)
 }
 
-// detachTensor removes t from the scope if it was created since a mark. It reports whether it did.
+// detachTensor removes t from the results of package tensor that the scope closes, if it was
+// added since a mark. It reports whether it did; then the caller owns t.
 func (s *Scope) detachTensor(t *tensor.Tensor, since mark) bool {
 	for i, x := range slices.Backward(s.made[since.made:]) {
 		if x == t {
@@ -149,7 +151,9 @@ func (s *Scope) detachTensor(t *tensor.Tensor, since mark) bool {
 	return false
 }
 
-// viewAs returns t with another shape: a view that lasts until Reset, or a copy.
+// viewAs returns t with another shape: a view that lasts until Reset, or a result of t.Reshape,
+// which the garbage collector frees, if the shape has more than maxDims dimensions or the strides
+// do not allow a view.
 func (s *Scope) viewAs(t *tensor.Tensor, shape []int) *tensor.Tensor {
 	if s.looked == len(s.looks) {
 		s.looks = append(s.looks, new(tensor.Tensor))
@@ -191,7 +195,9 @@ func formOf(dev tensor.Device, dt tensor.DType, shape []int) form {
 	return f
 }
 
-// newEmpty returns an uninitialized tensor.
+// newEmpty returns an uninitialized tensor on dev, or on the heap if dev is nil. It belongs to
+// the scope and lasts until Reset. If s is nil or the shape has more than maxDims dimensions, the
+// garbage collector frees it.
 func (s *Scope) newEmpty(dev tensor.Device, dt tensor.DType, shape []int) *tensor.Tensor {
 	if s == nil || len(shape) > maxDims {
 		return newEmptyOn(dev, dt, slices.Clone(shape))
@@ -208,8 +214,9 @@ func (s *Scope) newEmpty(dev tensor.Device, dt tensor.DType, shape []int) *tenso
 	return t
 }
 
-// recycleTensor reclaims a tensor of newEmpty or detachTensor before Reset. Only the caller of
-// these functions may do so, and no other code may have a reference to t.
+// recycleTensor reclaims a tensor of newEmpty or detachTensor before Reset, or closes it if s is
+// nil. t may be nil. Only the caller of these functions may do so, and no other code may have a
+// reference to t.
 func (s *Scope) recycleTensor(t *tensor.Tensor) {
 	if t == nil {
 		return
@@ -231,7 +238,7 @@ func (s *Scope) recycleTensor(t *tensor.Tensor) {
 	closeAndRecycle(t)
 }
 
-// newVarList returns a list of n values that lasts until Reset.
+// newVarList returns a list of n nil values that lasts until Reset.
 func (s *Scope) newVarList(n int) []*Var {
 	if s == nil {
 		return make([]*Var, n)
@@ -239,7 +246,7 @@ func (s *Scope) newVarList(n int) []*Var {
 	return s.lists.allocList(n)
 }
 
-// newTensorList returns an empty list with capacity for n tensors.
+// newTensorList returns an empty list with capacity for n tensors that lasts until Reset.
 func (s *Scope) newTensorList(n int) []*tensor.Tensor {
 	if s == nil {
 		return make([]*tensor.Tensor, 0, n)
@@ -263,7 +270,8 @@ type arena[T any] struct {
 	used int
 }
 
-// allocList returns a list with length and capacity n. Lists remain valid when the arena grows.
+// allocList returns a zeroed list with length and capacity n, which must not be used after a
+// rewind to an earlier state. Lists remain valid when the arena grows.
 func (a *arena[T]) allocList(n int) []T {
 	from := a.used
 	if a.used += n; a.used > len(a.all) {

@@ -122,7 +122,8 @@ func (s *Scope) view(t *tensor.Tensor, l *layout) *tensor.Tensor {
 	return v
 }
 
-// resolveDim returns dim counted from the start. It panics if dim is out of range.
+// resolveDim returns dim counted from the start. It panics with [tensor.ErrIndex] if dim is out
+// of range.
 func (v *Var) resolveDim(dim int) int {
 	if n := v.t.Dims(); dim < -n || dim >= n {
 		misuse(tensor.ErrIndex, "dimension %d is out of range [-%[2]d, %[2]d)", dim, n)
@@ -270,7 +271,8 @@ func Select(x *Var, dim, i int) *Var {
 	return slicePart("Select", x, slab{dim, i, 1, 1, true})
 }
 
-// Narrow returns the indices start to start+n-1 of x along dim. It panics if they are out of range.
+// Narrow returns the indices start to start+n-1 of x along dim. A negative start counts from the
+// end. It panics if they are out of range.
 func Narrow(x *Var, dim, start, n int) *Var {
 	dim = x.resolveDim(dim)
 	size := x.t.Dim(dim)
@@ -362,7 +364,8 @@ func embedPart(op string, x *Var, shape []int, s slab) *Var {
 	return v.setRule(func(y, dy *Var) derivatives { return derivativesOf(slicePart(y.op, dy, y.note.slab)) })
 }
 
-// Cat concatenates the values along dim. Their other dimensions must be equal.
+// Cat concatenates the values along dim. Their other dimensions must be equal. Their dtypes are
+// promoted. Cat panics if there are no values.
 func Cat(dim int, xs ...*Var) *Var {
 	if len(xs) > 0 {
 		xs = promoteAll(xs)
@@ -398,7 +401,8 @@ func catBackward(y *Var, dy *tensor.Tensor) {
 	}
 }
 
-// isLegacyEmpty reports whether Cat ignores x, regardless of the other shapes.
+// isLegacyEmpty reports whether v has the shape (0): Cat ignores such values, regardless of the
+// other shapes.
 func (v *Var) isLegacyEmpty() bool { return v.t.Dims() == 1 && v.t.Dim(0) == 0 }
 
 func catTwice(y, dy *Var) derivatives {
@@ -412,7 +416,8 @@ func catTwice(y, dy *Var) derivatives {
 	return derivatives{many: parts}
 }
 
-// Stack concatenates the values along a new dimension dim. They must have the same shape.
+// Stack concatenates the values along a new dimension dim. They must have the same shape. Their
+// dtypes are promoted. Stack panics if there are no values.
 func Stack(dim int, xs ...*Var) *Var {
 	wide := scopeOf(xs).newVarList(len(xs))
 	for i, x := range xs {

@@ -42,7 +42,8 @@ func softmaxTwice(y, dy *Var) derivatives {
 	return derivativesOf(Sub(along, Mul(y, rowSums(along))))
 }
 
-// applyAlongDim applies f, which works on the last dimension, to dimension dim.
+// applyAlongDim applies f, which works on the last dimension, to dimension dim. It panics with
+// [tensor.ErrIndex] if dim is out of range.
 func applyAlongDim(op string, x *Var, dim int, f func(x *Var) *Var) *Var {
 	dims := max(1, x.t.Dims())
 	if dim < -dims || dim >= dims {
@@ -95,7 +96,8 @@ func rowSums(x *Var) *Var {
 	return keepDims(sumOver(x, last), x, last)
 }
 
-// rowsOf returns x's shape as a matrix with the last dimension as columns.
+// rowsOf returns x's shape as a matrix with the last dimension as columns, or 0, 0 if the last
+// dimension is empty. It panics with [tensor.ErrShape] if x has no dimensions.
 func rowsOf(op string, x *Var) (rows, cols int) {
 	if x.t.Dims() == 0 {
 		misuse(tensor.ErrShape, "%s: got a single number, want a last dimension of classes or features", op)

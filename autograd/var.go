@@ -117,8 +117,9 @@ func (v *Var) Item() float64 { return v.t.Item() }
 // Shape returns the shape of the value. The caller must not modify the slice.
 func (v *Var) Shape() []int { return v.t.Shape() }
 
-// Grad returns the gradient of a [Leaf], or the Grad of a Param for its Var. It returns nil for
-// other values, because Backward does not store their gradients.
+// Grad returns the gradient of a [Leaf], or the Grad of a Param for its Var. It returns nil
+// before the first Backward and for other values, because Backward does not store their
+// gradients.
 func (v *Var) Grad() *tensor.Tensor {
 	if v.param == nil {
 		return nil
@@ -141,8 +142,9 @@ func (v *Var) Detach() *Var {
 	return d
 }
 
-// newResult returns the Var of an operation's output with uninitialized elements. If it needs a
-// gradient, the operation must set a derivation.
+// newResult returns the Var of an operation's output with uninitialized elements, on the device
+// of the first input. It panics as recordOp does. If it needs a gradient, the operation must set
+// a derivation.
 func newResult(op string, dt tensor.DType, shape []int, inputs ...*Var) *Var {
 	v := scopeOf(inputs).newVar()
 	v.recordOp(op, inputs)
@@ -167,7 +169,9 @@ func wrapOwned(op string, t *tensor.Tensor, inputs ...*Var) *Var {
 	return v
 }
 
-// recordOp records the operation and its inputs. It skips nil inputs, such as a missing bias.
+// recordOp records the operation and its inputs. It skips nil inputs, such as a missing bias. It
+// panics with [tensor.ErrOperand] if the dtypes of the inputs differ, and with
+// [tensor.ErrDevices] if they are on different devices.
 func (v *Var) recordOp(op string, inputs []*Var) {
 	v.op, v.inputs, v.saved = op, v.inputRoom[:0], v.savedRoom[:0]
 	if len(inputs) > len(v.inputRoom) {
@@ -199,7 +203,8 @@ func (v *Var) recordOp(op string, inputs []*Var) {
 	}
 }
 
-// scopeOf returns the innermost scope of the inputs, because results must not outlive it.
+// scopeOf returns the innermost scope of the inputs, because results must not outlive it, or nil
+// if no input has a scope. Inputs may be nil.
 func scopeOf(inputs []*Var) (s *Scope) {
 	for _, in := range inputs {
 		if in != nil && in.scope != nil && (s == nil || in.scope.depth > s.depth) {
@@ -215,7 +220,8 @@ type saved struct {
 	version uint64
 }
 
-// saveTensors records tensors that v's derivation will read.
+// saveTensors records tensors that v's derivation will read. checkSaved panics if one of them has
+// been changed since.
 func (v *Var) saveTensors(ts ...*tensor.Tensor) {
 	for _, t := range ts {
 		v.saved = append(v.saved, saved{t, t.Version()})
@@ -240,7 +246,8 @@ func (v *Var) checkSaved() {
 	}
 }
 
-// contiguousTensor returns v's tensor, or a copy if it is not contiguous.
+// contiguousTensor returns v's tensor, or a copy that belongs to v's scope if it is not
+// contiguous.
 func (v *Var) contiguousTensor() *tensor.Tensor {
 	if v.t.IsContiguous() {
 		return v.t
