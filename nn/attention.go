@@ -74,8 +74,8 @@ func newMultiheadAttention(what string, embed, heads int, g *tensor.Generator,
 	return m
 }
 
-// xavierParam returns a parameter drawn uniformly from ±√(6/(out+in)), as PyTorch's xavier_uniform
-// (Glorot and Bengio, 2010).
+// xavierParam returns a Float32 parameter, (out, in), drawn uniformly from ±√(6/(out+in)), as
+// PyTorch's xavier_uniform (Glorot and Bengio, 2010).
 func xavierParam(name string, g *tensor.Generator, out, in int) *autograd.Param {
 	bound := math.Sqrt(6 / float64(out+in))
 	return autograd.NewParam(name, tensor.New(tensor.Float32, out, in).FillUniform(g, -bound, bound))
@@ -210,8 +210,8 @@ func (m *MultiheadAttention) batchedShape(n, l int, rest ...int) []int {
 	return append([]int{l, n}, rest...)
 }
 
-// permuteBatch permutes dims, which must begin with the batch and the length dimension, into the
-// layout of the inputs. It modifies and returns dims.
+// permuteBatch returns dims, which must begin with the batch and the length dimension, in the
+// order of the inputs: it exchanges these two unless BatchFirst is set. It modifies dims.
 func (m *MultiheadAttention) permuteBatch(dims ...int) []int {
 	if !m.BatchFirst {
 		dims[0], dims[1] = dims[1], dims[0]
@@ -253,8 +253,8 @@ func (m *MultiheadAttention) extraKeyCount() (n int) {
 	return n
 }
 
-// appendExtraKeys appends the keys and values of BiasK and ZeroAttn to parts, which are (N, heads,
-// S, features).
+// appendExtraKeys replaces the keys and values in parts, which are (N, heads, S, features), by
+// copies that end in the keys and values of BiasK and ZeroAttn.
 func (m *MultiheadAttention) appendExtraKeys(parts *[3]*autograd.Var) {
 	for i, bias := range []*autograd.Param{nil, m.BiasK, m.BiasV} {
 		shape := slices.Clone(parts[i].Shape())

@@ -31,7 +31,8 @@ func Average(m Module, states ...map[string]*tensor.Tensor) error {
 	return nil
 }
 
-// accumulationDType returns the dtype in which elements of dt are accumulated.
+// accumulationDType returns the dtype in which elements of dt are accumulated: Float32 for
+// Float32, and otherwise Float64.
 func accumulationDType(dt tensor.DType) tensor.DType {
 	if dt == tensor.Float32 {
 		return dt

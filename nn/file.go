@@ -52,8 +52,9 @@ func loadOn(m Module, state map[string]*tensor.Tensor, dev tensor.Device) error 
 	return guardedCopy(own, state, moveInto)
 }
 
-// guardedCopy calls move for each name that is in both own and state. It returns [tensor.ErrFile]
-// if a mapped file is truncated meanwhile.
+// guardedCopy calls move for each name that is in both own and state. If move panics with an
+// error, guardedCopy returns it: it wraps [tensor.ErrFile] if a mapped file is truncated
+// meanwhile. Some tensors may have been moved then.
 func guardedCopy(own, state map[string]*tensor.Tensor, move func(to, from *tensor.Tensor)) error {
 	return tensor.Catch(func() {
 		for name, t := range own {
@@ -187,8 +188,9 @@ func SaveFile(m Module, path string) error {
 	return pt.Save(path, state)
 }
 
-// checkSaveable returns an error if m must not be saved: a layer of a Sequential is nil, the state
-// is empty because layers are nil, or a tensor is nil or closed.
+// checkSaveable returns an error if m must not be saved. It wraps [ErrEmpty] if a layer of a
+// Sequential is nil or if the state is empty because layers are nil, and [tensor.ErrClosed] if a
+// tensor is nil or closed.
 func checkSaveable(m Module, state map[string]*tensor.Tensor) (err error) {
 	walk(reflect.ValueOf(m), "", func(path string, v any) bool {
 		if s, ok := v.(*Sequential); ok {
@@ -222,8 +224,9 @@ func checkLayers(m Module) error {
 	return fmt.Errorf("%s: %w", text, ErrEmpty)
 }
 
-// nilLayer returns the path of the first nil layer or empty list of layers in v, and a description
-// of the fault. The fault is empty if there is none.
+// nilLayer returns the path of the first nil layer or empty list of layers in v, and a
+// description of the fault. The fault is empty if there is none. path is the path of v; an empty
+// one stands for the module itself.
 func nilLayer(v reflect.Value, path string) (at, fault string) {
 	if !canHoldParams(v.Type()) || isLeaf(v.Type()) {
 		return "", ""
@@ -290,7 +293,8 @@ const (
 	fileIndex
 )
 
-// kindOf detects the format of a file by its first bytes.
+// kindOf detects the format of a file by its first bytes. It returns fileUnknown without an error
+// for other files.
 func kindOf(path string) (int, error) {
 	f, err := safefile.Open(path)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// rejectHiddenParams panics if m is not a module, or if a parameter is reachable only through an
-// unexported field of m.
+// rejectHiddenParams panics with [tensor.ErrMisuse] if m is not a module, or if a parameter is
+// reachable only through an unexported field of m.
 func rejectHiddenParams(m Module) {
 	v := reflect.ValueOf(m)
 	if !v.IsValid() || !canHoldParams(v.Type()) && v.Kind() != reflect.Pointer && v.Kind() != reflect.Struct {
@@ -26,8 +26,8 @@ func rejectHiddenParams(m Module) {
 	}
 }
 
-// search looks for parameters in fields of all kinds. It only reads pointers, which reflection
-// permits for unexported fields.
+// A search looks for parameters in fields of all kinds, in one module. It only reads pointers,
+// which reflection permits for unexported fields.
 type search struct {
 	found map[uintptr]bool // the parameters reachable through exported fields
 	seen  map[visit]bool
@@ -38,7 +38,8 @@ type visit struct {
 	t  reflect.Type
 }
 
-// findHidden returns the path of the first parameter that is not in s.found, or "".
+// findHidden returns the path of the first parameter in v that is not in s.found, or "" if there
+// is none. path is the path of v.
 func (s search) findHidden(v reflect.Value, path string) string {
 	if !v.IsValid() || !canHoldParams(v.Type()) {
 		return ""
@@ -68,7 +69,8 @@ func (s search) findHidden(v reflect.Value, path string) string {
 	return ""
 }
 
-// findBehindPointer applies hidden to the target of a pointer, at most once per pointer.
+// findBehindPointer is findHidden for a pointer v. It follows each pointer at most once and
+// returns "" the next time.
 func (s search) findBehindPointer(v reflect.Value, path string) string {
 	at := visit{v.Pointer(), v.Type()}
 	switch {
@@ -84,7 +86,7 @@ func (s search) findBehindPointer(v reflect.Value, path string) string {
 	return s.findHidden(v.Elem(), path)
 }
 
-var leading sync.Map // cache of leads: reflect.Type to bool
+var leading sync.Map // cache of canHoldParams: reflect.Type to bool
 
 // canHoldParams reports whether values of type t can contain parameters: *autograd.Param, layers,
 // and pointers, slices, arrays and structs of them.

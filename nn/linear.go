@@ -35,8 +35,8 @@ func varOrNil(p *autograd.Param) *autograd.Var {
 	return p.Var()
 }
 
-// uniformParam returns a parameter drawn uniformly from ±1/√fanIn. PyTorch's layers use this bound:
-// it equals kaiming_uniform with a=√5.
+// uniformParam returns a Float32 parameter drawn uniformly from ±1/√fanIn. PyTorch's layers use
+// this bound: it equals kaiming_uniform with a=√5.
 func uniformParam(name string, fanIn int, g *tensor.Generator, shape ...int) *autograd.Param {
 	bound := 1 / math.Sqrt(float64(fanIn))
 	return autograd.NewParam(name, tensor.New(tensor.Float32, shape...).FillUniform(g, -bound, bound))

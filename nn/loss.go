@@ -19,7 +19,7 @@ type Loss interface {
 // NLLLoss is the negative log-likelihood of log-probabilities and classes, see [autograd.NLLLoss].
 type NLLLoss struct {
 	Weight    *tensor.Tensor // weight of each class; nil means 1
-	Ignore    []int64        // classification that do not count, besides [autograd.Ignored]
+	Ignore    []int64        // classes that do not count, besides [autograd.Ignored]
 	Reduction autograd.Reduction
 }
 

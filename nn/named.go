@@ -72,8 +72,8 @@ func Buffers(m Module) iter.Seq2[string, *tensor.Tensor] {
 }
 
 // walk calls visit for each pointer reachable through the exported fields of v, with its path,
-// until visit returns false. Fields with the tag `wire:"-"` are skipped, because they are not sent
-// and are not part of a module.
+// until visit returns false. It returns false in this case. Fields with the tag `wire:"-"` are
+// skipped, because they are not sent and are not part of a module.
 func walk(v reflect.Value, path string, visit func(path string, v any) bool) bool {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -124,9 +124,9 @@ func walkParts(v reflect.Value, path string, visit func(path string, v any) bool
 	return true
 }
 
-// suffixOf returns the suffix of the parameter names of v, and whether v has one. PyTorch keeps
-// such parts, for example a Pass, as attributes with a suffix instead of in a list, so walk must
-// not add an index to their path.
+// suffixOf returns the suffix that is appended to the names of v's parameters. ok is false if v
+// has no suffix. PyTorch keeps such parts, for example a Pass, as attributes with a suffix
+// instead of in a list, so walk must not add an index to their path.
 func suffixOf(v reflect.Value) (suffix string, ok bool) {
 	p, ok := addressable(v).Interface().(interface{ nameSuffix() string })
 	if !ok || v.Kind() == reflect.Pointer && v.IsNil() {

@@ -147,7 +147,7 @@ func checkGroups(what string, groups int, channels ...int) {
 	}
 }
 
-// constantParam returns a parameter filled with v.
+// constantParam returns a Float32 parameter with all elements set to v.
 func constantParam(name string, v float64, shape ...int) *autograd.Param {
 	return autograd.NewParam(name, tensor.Full(tensor.Float32, v, shape...))
 }

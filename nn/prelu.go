@@ -11,7 +11,8 @@ type PReLU struct {
 }
 
 // NewPReLU returns a Float32 layer with the given number of slopes, which must be 1 or the number
-// of channels. As in PyTorch, slopes are initialised to 0.25.
+// of channels. It panics with an error that wraps [tensor.ErrArgument] if slopes is less than 1.
+// As in PyTorch, slopes are initialised to 0.25.
 func NewPReLU(slopes int) *PReLU {
 	checkSizes("NewPReLU", slopes)
 	return &PReLU{constantParam("weight", 0.25, slopes)}

@@ -88,7 +88,8 @@ func NewGRU(in, hidden int, g *tensor.Generator, opts RecurrentOptions) *GRU {
 }
 
 // newRecurrent returns a stack of layers with the given number of gates. maxProjection is the
-// greatest Projection that is allowed.
+// greatest Projection that is allowed. newRecurrent panics with [tensor.ErrArgument] if a size or
+// an option is out of range.
 func newRecurrent(what string, gates, in, hidden, maxProjection int, g *tensor.Generator,
 	opts RecurrentOptions) Recurrent {
 	layers := cmp.Or(opts.Layers, 1)
@@ -178,12 +179,17 @@ func runGRU(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurren
 	return y, []*autograd.Var{h}
 }
 
-// A way runs sequences x, (L, N, in), through one pass. It returns the outputs, (L, N, features),
-// and the final states, (N, features).
+// A way runs sequences x, (L, N, in), through one pass. first contains the initial states, (N,
+// features), of each kind: the states and, for an LSTM, the cells. r contains the weights of the
+// states, and the direction. A way returns the outputs, (L, N, features), and the final states,
+// as in first.
 type way func(p *Pass, x *autograd.Var, first []*autograd.Var, r autograd.Recurrence) (y *autograd.Var,
 	last []*autograd.Var)
 
-// runLayers computes all layers. sizes holds the number of features of each kind of state in first.
+// runLayers computes all layers, with one call of through for each pass. first contains the
+// initial states of all passes of each kind; nil means zeros. sizes contains the number of
+// features of each kind. runLayers returns the outputs of the last layer and the final states, in
+// the layouts of x and of first. It panics with [tensor.ErrShape] if a shape does not match.
 func (r *Recurrent) runLayers(what string, x *autograd.Var, first []*autograd.Var, sizes []int,
 	through way) (y *autograd.Var, last []*autograd.Var) {
 	single := len(x.Shape()) == 2
@@ -226,7 +232,8 @@ func (r *Recurrent) runLayers(what string, x *autograd.Var, first []*autograd.Va
 	return x, last
 }
 
-// batchInputs returns x as (L, N, in), and all initial states, with zeros for nil ones.
+// batchInputs returns x as (L, N, in), and all initial states as (passes, N, features), with
+// zeros for nil ones. It panics with [tensor.ErrShape] if a shape does not match.
 func (r *Recurrent) batchInputs(what string, x *autograd.Var, first []*autograd.Var, sizes []int) (*autograd.Var,
 	[]*autograd.Var) {
 	single := len(x.Shape()) == 2

@@ -17,7 +17,7 @@ type Sequential struct {
 	Layers []Layer `nn:"-"`
 }
 
-// NewSequential returns a Sequential of the layers.
+// NewSequential returns a Sequential of the layers, which must not be nil.
 func NewSequential(layers ...Layer) *Sequential { return &Sequential{layers} }
 
 // Forward passes x to the first layer, its output to the second layer, and so on.

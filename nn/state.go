@@ -37,7 +37,8 @@ func Load(m Module, state map[string]*tensor.Tensor) error {
 	return nil
 }
 
-// checkOpen returns an error for each tensor that is nil or closed.
+// checkOpen returns an error that wraps [tensor.ErrClosed] for each tensor that is nil or closed,
+// or nil if there is none.
 func checkOpen(state map[string]*tensor.Tensor) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(state)) {
@@ -52,8 +53,9 @@ var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
 func sameDType(own, t tensor.DType) bool { return own == t }
 
-// compareStates returns an error for each difference between state and own, the tensors of a
-// module. same reports whether two dtypes are compatible.
+// compareStates returns an error that wraps [ErrMissing], [ErrUnexpected], [ErrShape], [ErrDType]
+// or [tensor.ErrClosed] for each difference between state and own, the tensors of a module, or
+// nil if there is none. same reports whether two dtypes are compatible.
 func compareStates(own, state map[string]*tensor.Tensor, same func(own, t tensor.DType) bool) error {
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(own)) {
