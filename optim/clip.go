@@ -9,10 +9,11 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// ClipGradNorm scales the gradients of params so that their Euclidean norm, as of one vector, is at
-// most limit. It returns the norm before scaling. The caller should check it: if the norm is NaN or
-// infinite, the scaled gradients are useless, as in PyTorch. ClipGradNorm panics with an error that
-// wraps [tensor.ErrMisuse] if limit is negative or NaN.
+// ClipGradNorm scales the gradients of params so that their Euclidean norm, as of one vector, is
+// at most limit. It returns the norm before scaling. The caller should check it: if the norm is
+// NaN or infinite, the scaled gradients are useless, as in PyTorch. ClipGradNorm panics with an
+// error that wraps [tensor.ErrMisuse] if limit is negative or NaN, or if a gradient on the host
+// is neither Float32 nor Float64.
 func ClipGradNorm(params iter.Seq[*autograd.Param], limit float64) float64 {
 	if !(limit >= 0) {
 		misuse("ClipGradNorm: got limit %v, want at least 0", limit)
@@ -58,7 +59,8 @@ func squaresOf[F kernel.Float](x []F) float64 {
 	return (a + b) + (c + d)
 }
 
-// applyTyped applies f32 or f64 to the elements of t, by its dtype. It panics for other dtypes.
+// applyTyped applies f32 or f64 to the elements of t, by its dtype. It panics with
+// [tensor.ErrMisuse] for other dtypes.
 func applyTyped(t *tensor.Tensor, f32 func([]float32) float64, f64 func([]float64) float64) float64 {
 	switch dt := t.DType(); dt {
 	case tensor.Float32:

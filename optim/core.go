@@ -47,8 +47,8 @@ type updater[F kernel.Float] struct {
 	step      func(u *update[F])
 }
 
-// bind sets the options of c to p and its step functions to single and double. It must be called
-// before the first step and after each change of the options pointer.
+// bind sets the options of c to p, and its step functions for Float32 and Float64 to single and
+// double. It must be called before the first step and after each change of the options pointer.
 func bind[O any, P interface {
 	*O
 	options
@@ -69,8 +69,8 @@ type slot struct {
 	State []*tensor.Tensor // tensors with the parameter's dtype and shape
 }
 
-// addParams adds params to the core, which must be bound. It panics if an option is out of range or
-// if there are no params.
+// addParams adds params to the core, which must be bound. It panics with [tensor.ErrMisuse] if an
+// option is out of range or if there are no params.
 func (c *core) addParams(params iter.Seq[*autograd.Param]) {
 	if p := c.options.problem(); p != "" {
 		misuse("%s", p)
@@ -106,7 +106,8 @@ func (c *core) Share() error {
 	return nil
 }
 
-// Close closes the state in this process, but not the parameters. It is idempotent.
+// Close closes the state of the parameters in this process, but not the parameters. It is
+// idempotent.
 func (c *core) Close() error {
 	var problems []error
 	for i := range c.slots {
@@ -141,11 +142,12 @@ func (s *slot) check() {
 	}
 }
 
-// stepDirection returns the learning rate and the weight decay of a step.
+// stepDirection returns the learning rate and the weight decay of a step, both negated if
+// maximize is true.
 //
-// To maximise a loss, the step must follow -gradient + decay·p. This equals a step along gradient -
-// decay·p with both signs flipped, so no second form of the step is needed. The mean gradients in
-// the state then have the opposite sign to PyTorch's.
+// To maximise a loss, the step must follow -gradient + decay·p. This equals a step along gradient
+// - decay·p with both signs flipped, so no second form of the step is needed. The mean gradients
+// in the state then have the opposite sign to PyTorch's.
 func stepDirection(maximize bool, rate, decay float64) (float64, float64) {
 	if maximize {
 		return -rate, -decay

@@ -36,7 +36,7 @@ var classes = map[string]string{"dampening": "SGD", "betas": "Adam or AdamW", "a
 // passing are keys of a group that are accepted and ignored: PyTorch's own, and its schedulers'.
 var passing = []string{"params", "param_names", "initial_lr", "max_lr", "min_lr", "max_momentum", "base_momentum"}
 
-// member is the optimizer of one group.
+// A member is the optimizer of one group, with the description of its class.
 type member struct {
 	*core
 	class
@@ -46,7 +46,8 @@ type member struct {
 // package by this method.
 func (c *core) member() member { return member{c, c.options.describeClass()} }
 
-// membersOf returns the optimizers in o, one for each group. It panics if o is of another package.
+// membersOf returns the optimizers in o, one for each group. It panics with [tensor.ErrMisuse] if
+// o is of another package.
 func membersOf(o Optimizer) (members []member) {
 	switch o := o.(type) {
 	case interface{ member() member }:
@@ -61,8 +62,10 @@ func membersOf(o Optimizer) (members []member) {
 	return nil
 }
 
-// load decodes a group and the states of its parameters, which it deletes from state. Nothing is
-// changed until commit is called, which must happen only if no group returned an error.
+// load decodes a group and the states of its parameters, which it deletes from state. Nothing
+// else is changed until commit is called, which must happen only if no group returned an error.
+// The error of commit wraps shm.ErrNoSpace if there is no space for a shared state. err wraps the
+// errors of [Load] for each mismatch.
 func (c *core) load(group map[string]any, state map[int]map[string]any) (commit func() error, err error) {
 	fresh, replace := c.fresh()
 	problems := fresh.describeClass().decodeSettings(group)
@@ -95,7 +98,9 @@ type finding struct {
 	state map[int]*tensor.Tensor // by index in slot.State
 }
 
-// decodeStates decodes the states of a group's parameters and deletes them from state.
+// decodeStates decodes the states of a group's parameters and deletes them from state. found has
+// one element for each slot, unless the list of parameters is invalid. The problems wrap the
+// errors of [Load].
 func (c class) decodeStates(slots []slot, group map[string]any, state map[int]map[string]any) (found []finding,
 	problems []error) {
 	ids, ok := numbersOf(group["params"])
@@ -125,7 +130,8 @@ func (c class) decodeStates(slots []slot, group map[string]any, state map[int]ma
 	return found, problems
 }
 
-// decodeState decodes and checks the state of one parameter.
+// decodeState decodes and checks the state of one parameter. The error wraps [ErrFormat],
+// [ErrMissing], [ErrUnexpected], [ErrShape] or [ErrDType] for each mismatch.
 func (c class) decodeState(s slot, of map[string]any) (f finding, err error) {
 	var problems []error
 	known := []string{"step"}
@@ -162,7 +168,8 @@ func (c class) stepsOf(of map[string]any, moments int) (int64, error) {
 	return 0, fmt.Errorf("step: %w: got %v, want a whole number of at least 0", ErrFormat, v)
 }
 
-// momentOf checks that v is a float tensor with the shape of the parameter.
+// momentOf returns v, which must be a float tensor with the shape of the parameter; otherwise the
+// error wraps [ErrFormat], [ErrShape] or [ErrDType].
 func momentOf(s slot, v any) (*tensor.Tensor, error) {
 	t, ok := v.(*tensor.Tensor)
 	if !ok || t == nil {
@@ -185,7 +192,8 @@ func wrapKey(key string, err error) error {
 	return fmt.Errorf("%s: %w", key, err)
 }
 
-// restore copies the decoded states into the parameters' state.
+// restore copies the decoded states, one for each parameter, into the parameters' state. It
+// shares the state again if it was shared.
 func (c *core) restore(found []finding) error {
 	states, start := c.options.stateCount()
 	for i := range c.slots {
@@ -229,7 +237,9 @@ func (s *slot) restore(f finding, states int, start float64, c class) error {
 	return nil
 }
 
-// state returns the entry of a parameter in PyTorch's state dict, or nil if it has none.
+// state returns the entry of a parameter in PyTorch's state dict, or nil if it has none. The
+// tensors belong to the optimizer, except for the step count and for copies with the opposite
+// sign.
 func (m member) state(s *slot) map[string]any {
 	if s.stepCount() == 0 && !m.always {
 		return nil

@@ -23,7 +23,7 @@ type encodedOptimizer[O any] struct {
 	Slots   []slot
 }
 
-// marshal encodes an optimizer with options o.
+// marshal encodes an optimizer with options o. It encodes the state only if it is shared.
 func marshal[O any](e *codec.Encoder, c *core, o O) error {
 	slots := slices.Clone(c.slots)
 	for i := range slots {

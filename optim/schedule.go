@@ -25,7 +25,8 @@ type cycler interface {
 	momentum(epoch int) (m float64, ok bool)
 }
 
-// LR returns the learning rate of an epoch.
+// LR returns the learning rate of an epoch. It panics with an error that wraps [tensor.ErrMisuse]
+// if a field of s is out of range, such as a Size of 0.
 func LR(s Schedule, epoch int) float64 { return s.rate(epoch) }
 
 // Follow sets the learning rate of an optimizer of this package, or of Groups of them, to the
@@ -158,8 +159,8 @@ func (s CosineAnnealingWarmRestarts) rate(epoch int) float64 {
 	return interpolateCosine(s.LR, s.Min, float64(at)/float64(length))
 }
 
-// wavePosition returns the position of an epoch in its cycle, from one restart to the next, and the
-// length of this cycle.
+// wavePosition returns the position of an epoch in its cycle, from one restart to the next, and
+// the length of this cycle, both in epochs.
 func (s CosineAnnealingWarmRestarts) wavePosition(epoch int) (at, length int) {
 	length = s.Epochs
 	if s.Mult <= 1 {
@@ -210,7 +211,9 @@ func (s OneCycleLR) momentum(step int) (float64, bool) {
 	return s.interpolatePhase(step, func(p phase) (from, to float64) { return bound(p.falling), bound(p.rising) }), true
 }
 
-// interpolatePhase interpolates between the bounds of the phase that contains step.
+// interpolatePhase interpolates between the bounds of the phase that contains step: the values
+// that bounds returns for its beginning and its end. It panics with [tensor.ErrMisuse] if s.Steps
+// is less than 2.
 func (s OneCycleLR) interpolatePhase(step int, bounds func(p phase) (from, to float64)) float64 {
 	if s.Steps < 2 {
 		misuse("OneCycleLR: Steps %d: want at least 2", s.Steps)
@@ -270,7 +273,8 @@ func (s CyclicLR) momentum(step int) (float64, bool) {
 	return most - (most-base)*s.ratePosition(step), s.CycleMomentum
 }
 
-// ratePosition returns the position of the rate between its bounds, from 0 to 1.
+// ratePosition returns the position of the rate between its bounds, from 0 for LR to 1 for MaxLR.
+// It panics with [tensor.ErrMisuse] if Up or Down is out of range.
 func (s CyclicLR) ratePosition(step int) float64 {
 	requirePositive("CyclicLR", "Up", s.Up)
 	up, down := s.Up, s.Down
@@ -318,7 +322,7 @@ func (s SequentialLR) momentum(epoch int) (float64, bool) {
 }
 
 // activeSchedule returns the schedule that is active at an epoch, and the epoch relative to its
-// beginning. It panics if the number or order of the Milestones is wrong.
+// beginning. It panics with [tensor.ErrMisuse] if the number or order of the Milestones is wrong.
 func (s SequentialLR) activeSchedule(epoch int) (Schedule, int) {
 	if len(s.Schedules) != len(s.Milestones)+1 || !slices.IsSorted(s.Milestones) {
 		misuse("SequentialLR: %d schedules: got milestones %v, want an ascending list with one fewer",

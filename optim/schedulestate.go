@@ -18,8 +18,9 @@ import (
 //	pt.Save("ck.pt", map[string]any{"optimizer": optim.State(opt, s), "scheduler": optim.ScheduleState(epoch, s)})
 //
 // The function of a LambdaLR is omitted, as in PyTorch. ScheduleState panics with an error that
-// wraps [tensor.ErrMisuse] if PyTorch cannot express a schedule: a CyclicLR with both Halve and
-// Gamma.
+// wraps [tensor.ErrMisuse] if there are no schedules, if epoch is negative, if the schedules
+// differ in more than their rates, or if PyTorch cannot express a schedule: a CyclicLR with both
+// Halve and Gamma.
 func ScheduleState(epoch int, schedules ...Schedule) map[string]any {
 	if len(schedules) == 0 || epoch < 0 {
 		misuse("ScheduleState: got %d schedules and epoch %d, want at least 1 schedule and an epoch of at least 0",
@@ -56,14 +57,15 @@ func mapSchedules(schedules []Schedule, f func(s Schedule) any) []any {
 	return list
 }
 
-// LoadSchedule returns the schedules of an optimizer's groups, one for each, and their epoch, from
-// a result of ScheduleState or scheduler.state_dict(). like must have the class of the schedules,
-// and everything that a state dict lacks: the function of a LambdaLR, the parts of a SequentialLR,
-// and the DivFactor, FinalDivFactor and momentum bounds of a OneCycleLR.
+// LoadSchedule returns the schedules of an optimizer's groups, one for each, and their epoch,
+// from a result of ScheduleState or scheduler.state_dict(). like must have the class of the
+// schedules, and everything that a state dict lacks: the function of a LambdaLR, the parts of a
+// SequentialLR, and the DivFactor, FinalDivFactor and momentum bounds of a OneCycleLR.
 //
 //	schedules, epoch, err := optim.LoadSchedule(optim.StepLR{}, state)
 //
 // The error wraps [ErrFormat], [ErrMissing], [ErrUnexpected] or [ErrGroups] for each mismatch.
+// LoadSchedule panics with an error that wraps [tensor.ErrMisuse] if like is of another package.
 func LoadSchedule[S Schedule](like S, state any) (schedules []S, epoch int, err error) {
 	loaded, epoch, err := loadSchedule(like, state, 0)
 	for _, s := range loaded {
@@ -107,7 +109,8 @@ func loadSchedule(like Schedule, state any, least int) (schedules []Schedule, ep
 	return schedules, epoch, err
 }
 
-// groupsOf returns the number of groups in the state of a schedule.
+// groupsOf returns the number of groups in the state of a schedule. The error wraps [ErrFormat]
+// if there is no list of rates.
 func groupsOf(s scheduled, d map[string]any) (int, error) {
 	key := "_last_lr"
 	if rates := s.rateSettings(); len(rates) > 0 {
@@ -120,7 +123,8 @@ func groupsOf(s scheduled, d map[string]any) (int, error) {
 	return len(list), nil
 }
 
-// readSchedule decodes the entries of group i in d into s.
+// readSchedule decodes the entries of group i in d into s. It returns an error that wraps
+// [ErrFormat], [ErrMissing] or [ErrUnexpected] for each invalid entry.
 func readSchedule(s scheduled, d map[string]any, i int) []error {
 	own := maps.Clone(d)
 	for _, l := range s.rateSettings() {
@@ -140,7 +144,8 @@ type scheduled interface {
 	rateSettings() []setting            // the entries that are lists over the groups, the initial rate first
 }
 
-// scheduledOf returns a pointer to a copy of s. It panics if s has no state dict.
+// scheduledOf returns a pointer to a copy of s. It panics with [tensor.ErrMisuse] if s has no
+// state dict.
 func scheduledOf(s Schedule) scheduled {
 	if s != nil {
 		v := reflect.New(reflect.TypeOf(s))
@@ -153,7 +158,8 @@ func scheduledOf(s Schedule) scheduled {
 	return nil
 }
 
-// ratesOf returns the entries that PyTorch's scheduler stores in an optimizer's group.
+// ratesOf returns the entries that PyTorch's scheduler stores in an optimizer's group, such as
+// initial_lr.
 func ratesOf(s Schedule) map[string]any {
 	switch s := s.(type) {
 	case OneCycleLR:
@@ -389,8 +395,9 @@ func (s *SequentialLR) optionSettings(int) []setting {
 	}}}
 }
 
-// scheduleStates returns the state dicts of the parts, each at its own epoch, or -1 before it
-// begins.
+// scheduleStates returns the state dicts of the parts at an epoch of the whole. The last_epoch of
+// each part is its own last epoch, or -1 before it begins. schedules contains the SequentialLR of
+// each group.
 func (s SequentialLR) scheduleStates(epoch int, schedules []Schedule) []any {
 	list := make([]any, len(s.Schedules))
 	for k := range list {
@@ -413,7 +420,8 @@ func (s SequentialLR) scheduleStates(epoch int, schedules []Schedule) []any {
 	return list
 }
 
-// load decodes the states of the parts into schedules, one for each group.
+// load decodes the states of the parts into schedules, one for each group. The error wraps the
+// errors of [LoadSchedule]; schedules may be partly changed then.
 func (s SequentialLR) load(states any, schedules []Schedule) error {
 	list, ok := listOf(states)
 	if !ok || len(list) != len(s.Schedules) {

@@ -16,12 +16,12 @@ type setting struct {
 	set  func(v any) error // stores a value that was read; nil to ignore it
 }
 
-// numberSetting is a float setting. It is required, because all versions of PyTorch write it.
+// numberSetting returns a required setting for the float *p. All versions of PyTorch write it.
 func numberSetting(key string, p *float64) setting {
 	return setting{key, true, func() any { return *p }, func(v any) error { return setNumber(p, v) }}
 }
 
-// intSetting is an integer setting.
+// intSetting returns a required setting for the integer *p.
 func intSetting(key string, p *int) setting {
 	return setting{key, true, func() any { return *p }, func(v any) error {
 		var x float64
@@ -35,7 +35,8 @@ func intSetting(key string, p *int) setting {
 	}}
 }
 
-// boundedSetting is an integer setting with a lower bound.
+// boundedSetting is like intSetting with a lower bound. Decoding a smaller number returns an
+// error that wraps [ErrFormat].
 func boundedSetting(key string, p *int, least int) setting {
 	s := intSetting(key, p)
 	set := s.set
@@ -48,8 +49,8 @@ func boundedSetting(key string, p *int, least int) setting {
 	return s
 }
 
-// optionalSetting is a float setting that is nil for PyTorch's default. PyTorch writes the default
-// explicitly.
+// optionalSetting returns a required setting for the float **p. *p is nil for PyTorch's default,
+// otherwise, which PyTorch writes explicitly.
 func optionalSetting(key string, p **float64, otherwise float64) setting {
 	return setting{key, true, func() any { return valueOr(*p, otherwise) }, func(v any) error {
 		var x float64
@@ -59,7 +60,7 @@ func optionalSetting(key string, p **float64, otherwise float64) setting {
 	}}
 }
 
-// optionalIntSetting is an integer setting that is nil for PyTorch's default.
+// optionalIntSetting is like optionalSetting for an integer.
 func optionalIntSetting(key string, p **int, otherwise int) setting {
 	return setting{key, true, func() any { return valueOr(*p, otherwise) }, func(v any) error {
 		var x int
@@ -68,7 +69,7 @@ func optionalIntSetting(key string, p **int, otherwise int) setting {
 	}}
 }
 
-// textSetting is a string setting that must be one of words.
+// textSetting returns a required setting for the string *p, which must be one of words.
 func textSetting(key string, p *string, words ...string) setting {
 	return setting{key, true, func() any { return *p }, func(v any) error {
 		word, _ := v.(string)
@@ -80,7 +81,8 @@ func textSetting(key string, p *string, words ...string) setting {
 	}}
 }
 
-// flagSetting is a setting that older versions of PyTorch have not: it is false there.
+// flagSetting returns a setting for *p that may be missing, because older versions of PyTorch do
+// not write it; *p is unchanged then.
 func flagSetting(key string, p *bool) setting {
 	return setting{key, false, func() any { return *p }, func(v any) error {
 		on, ok := v.(bool)
@@ -92,7 +94,7 @@ func flagSetting(key string, p *bool) setting {
 	}}
 }
 
-// pairSetting is a setting of two floats, a tuple, that is nil for PyTorch's defaults.
+// pairSetting is like optionalSetting for two floats, which are a tuple in PyTorch.
 func pairSetting(key string, p **[2]float64, otherwise [2]float64) setting {
 	return setting{key, true, func() any { return valueOr(*p, otherwise) }, func(v any) error {
 		items, ok := listOf(v)
@@ -108,12 +110,13 @@ func pairSetting(key string, p **[2]float64, otherwise [2]float64) setting {
 	}}
 }
 
-// fixedSetting is a constant setting that PyTorch requires. It is ignored when read.
+// fixedSetting returns a setting with the constant value v, which PyTorch requires. It is ignored
+// when read.
 func fixedSetting(key string, v any) setting {
 	return setting{key, false, func() any { return v }, nil}
 }
 
-// encodeSettings returns the settings as a dict.
+// encodeSettings returns a dict with the value of each setting.
 func encodeSettings(settings []setting) map[string]any {
 	d := map[string]any{}
 	for _, s := range settings {
@@ -123,7 +126,7 @@ func encodeSettings(settings []setting) map[string]any {
 }
 
 // decodeSettings stores the entries of d by settings. It returns an error for each entry that is
-// invalid, missing, or neither in settings nor in known.
+// invalid, missing ([ErrMissing]), or neither in settings nor in known ([ErrUnexpected]).
 func decodeSettings(settings []setting, d map[string]any, known ...string) (problems []error) {
 	for _, s := range settings {
 		known = append(known, s.key)
@@ -149,8 +152,8 @@ func setNumber(p *float64, v any) error {
 	return nil
 }
 
-// numberOf converts v to a float64. Single-element tensors are accepted too, because PyTorch stores
-// step counts and capturable learning rates in tensors.
+// numberOf converts v to a float64; ok is false if v is no real number. Single-element tensors
+// are accepted too, because PyTorch stores step counts and capturable learning rates in tensors.
 func numberOf(v any) (x float64, ok bool) {
 	switch v := v.(type) {
 	case int:
@@ -169,7 +172,7 @@ func numberOf(v any) (x float64, ok bool) {
 }
 
 // listOf returns the items of a list or tuple, decoded from a pickle or of the Go types that this
-// package writes.
+// package writes. It reports false for other values.
 func listOf(v any) ([]any, bool) {
 	switch v := v.(type) {
 	case []any:
@@ -196,8 +199,8 @@ func anySlice[T any](list []T) []any {
 	return items
 }
 
-// exactSetting is a setting that is part of the class: v distinguishes Adam from AdamW. Decoding
-// another value returns an error that wraps [ErrClass].
+// exactSetting returns a setting that is part of the class: v distinguishes Adam from AdamW.
+// Decoding another value returns an error that wraps [ErrClass]. The entry may be missing.
 func exactSetting(key string, v bool) setting {
 	return setting{key, false, func() any { return v }, func(got any) error {
 		if got != v {

@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// update holds the slices that a step of one parameter reads and writes.
+// An update contains the slices that a step of one parameter reads and writes. It is valid during
+// the step only.
 type update[F kernel.Float] struct {
 	n     int64 // number of this step, from 1
 	p, g  []F
@@ -20,7 +21,7 @@ type update[F kernel.Float] struct {
 	was, now [stretch]F // buffers of updateElements
 }
 
-// stretch is the number of elements that move processes at a time in atomic mode.
+// stretch is the number of elements that updateElements processes at a time in atomic mode.
 const stretch = 256
 
 // maxStates is the maximum number of state tensors of a parameter.
@@ -61,9 +62,10 @@ func (c *core) Step() {
 	}
 }
 
-// contiguousCopy returns a slot with contiguous copies of the parameter and its gradient. The
-// caller must copy the result back. Atomic updates of a copy would be pointless, so contiguousCopy
-// panics for them.
+// contiguousCopy returns a slot with contiguous copies of the parameter and its gradient, and
+// with the same state. The caller must copy the result back and close the Param of the slot.
+// Atomic updates of a copy would be pointless, so contiguousCopy panics with [tensor.ErrMisuse]
+// for them.
 func (s *slot) contiguousCopy(atomically bool) *slot {
 	if atomically {
 		misuse("parameter %s or its gradient is not contiguous, want contiguous tensors for Atomic", s.Param.Name)
@@ -77,8 +79,9 @@ func (s *slot) contiguousCopy(atomically bool) *slot {
 // tensors gives access to the devices of tensors.
 var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
-// stepOnDevice performs a step on the device of the parameter, its gradient and its state. It
-// panics if one of these tensors is not contiguous or the device returns an error.
+// stepOnDevice performs a step on the device of the parameter, its gradient and its state. state
+// contains the state tensors that the optimizer uses. stepOnDevice panics if one of these tensors
+// is not contiguous or the device returns an error.
 func (s *slot) stepOnDevice(d device.Descent, state []*tensor.Tensor) {
 	all := append([]*tensor.Tensor{s.Param.T, s.Param.Grad}, state...)
 	operands := make([]device.Operand[tensor.DType], len(all))
@@ -114,9 +117,9 @@ func (by *updater[F]) stepAll(s *slot) {
 	runtime.KeepAlive(s)
 }
 
-// updateElements calls f to update the elements p, beginning at index at, by their gradients g. In
-// atomic mode f updates a copy of each stretch of elements, and the difference is then added
-// atomically.
+// updateElements calls f to update the elements p by their gradients g. at is the index of the
+// first of them in the parameter and its state. In atomic mode f updates a copy of each stretch
+// of elements, and the difference is then added atomically.
 func (u *update[F]) updateElements(atomically bool, f func(at int, p, g []F)) {
 	if !atomically {
 		f(0, u.p, u.g)
