@@ -229,9 +229,9 @@ func (c *memoryCache) watchCollections(next *collection) {
 	})
 }
 
-// dropOld removes memory for which old returns true from the cache and leaves it to the garbage
-// collector. In each size class, it stops at the first memory for which old returns false,
-// because each class is sorted by age, oldest first. c.mu must be held.
+// dropOld removes the memory that old selects from the cache and leaves it to the garbage
+// collector. In each size class, it stops at the first memory that old does not select, because
+// each class is sorted by age, oldest first. c.mu must be held.
 func (c *memoryCache) dropOld(old func(s spareMemory) bool) {
 	for class, kept := range c.free {
 		n := 0

@@ -239,7 +239,7 @@ func (t *Tensor) ToDevice(dev Device) (*Tensor, error) {
 }
 
 // Set makes t a view of o's storage with o's dtype and layout, and releases t's old storage, like
-// torch.Tensor.set_. Other goroutines must not use t during Set.
+// torch.Tensor.set_. Other goroutines must not use t during Set. Set returns t.
 func (t *Tensor) Set(o *Tensor) *Tensor {
 	v := o.view(o.Shape(), o.Strides(), o.offset)
 	old := t.storage.Swap(v.storage.Swap(nil))

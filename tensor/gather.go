@@ -526,8 +526,8 @@ func Index(t *Tensor, idx ...*Tensor) *Tensor {
 }
 
 // flattenIndices returns a new Int64 tensor of the given shape, the common shape of idx. Its
-// elements are the positions to which the index tensors refer, if t's first len(idx) dimensions
-// are merged into one. It panics with ErrIndex if an index is out of range.
+// elements are the positions that the index tensors specify together, in t's first len(idx)
+// dimensions merged into one. It panics with ErrIndex if an index is out of range.
 func (t *Tensor) flattenIndices(shape []int, idx []*Tensor) *Tensor {
 	flat := idx[0].NewEmpty(Int64, shape...)
 	if !backendOf(idx...).acceptsAnyLoop() {

@@ -14,8 +14,8 @@ import (
 // A Generator generates pseudo-random numbers, the same on every machine for one seed. It is
 // O'Neill's PCG with 128 bits of state (PCG XSL RR 128/64), with independent streams. A Generator
 // may be used concurrently, but the scheduler then decides which goroutine gets which number. For
-// repeatable runs, each goroutine should have its own generator; see [Generator.Fork]. Use
-// [NewGenerator]: the zero Generator only generates zeros.
+// repeatable runs, each goroutine should have its own generator; see [Generator.Fork]. The zero
+// Generator must not be used: see [NewGenerator].
 type Generator struct {
 	mu             sync.Mutex
 	hi, lo         uint64 // state

@@ -98,8 +98,8 @@ func MaskedSelect(t, mask *Tensor) *Tensor {
 	return out
 }
 
-// selectChosen copies the elements of src for which chosen is nonzero to dst, which must have
-// this number of elements. It writes every element, but advances only if it is chosen, to avoid a
+// selectChosen copies the elements of src where chosen is nonzero to dst, which must have room
+// for exactly these. It writes every element, but advances only if it is chosen, to avoid a
 // branch.
 func selectChosen[T any](dst, src, chosen []byte) {
 	d, s := bytesAs[T](dst), bytesAs[T](src)

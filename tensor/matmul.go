@@ -95,7 +95,8 @@ func (t *Tensor) gemmLayout() (trans bool, ld int, ok bool) {
 	return false, 0, false
 }
 
-// multiplyLoops implements multiply on the host.
+// multiplyLoops implements backend.multiply on the host. It panics with ErrOperand if the dtype
+// has no product.
 func (t *Tensor) multiplyLoops(x, y *Tensor, batch []int) {
 	if t.Numel() == 0 {
 		return
@@ -157,6 +158,9 @@ func (t *Tensor) firstElements() *Tensor {
 	return t.borrowView(t.Shape()[:n], t.Strides()[:n], t.offset)
 }
 
+// A matrixProduct contains the parameters of a product c = a·b of an m×k and a k×n matrix. lda
+// and ldb are the distances between the rows of a and b in memory, in elements, or between the
+// columns if transA or transB is true. c is contiguous.
 type matrixProduct struct {
 	m, n, k        int
 	transA, transB bool
@@ -177,14 +181,15 @@ func gemm[T float](p matrixProduct, a, b, c []byte) {
 		bytesAs[T](c), p.n)
 }
 
-// brainProduct multiplies BFloat16 matrices without conversion, on processors with instructions for
-// it.
+// brainProduct sets c to the product of BFloat16 matrices without conversion, on processors with
+// instructions for it.
 func brainProduct(p matrixProduct, a, b, c []byte) {
 	kernel.BrainProduct(p.transA, p.transB, p.m, p.n, p.k, a, p.lda, b, p.ldb, c, p.n)
 }
 
-// wholeProduct multiplies integer matrices. If no sum can exceed the range in which float64
-// represents all integers, it computes in float64, which is exact in any order of additions.
+// wholeProduct sets c to the product of integer matrices. If no sum can exceed the range in which
+// float64 represents all integers, it computes in float64, which is exact in any order of
+// additions.
 func wholeProduct[T integer](p matrixProduct, a, b, c []byte) {
 	const from = 1 << 12 // minimum number of multiplications
 	if p.m*p.n*p.k < from {
@@ -233,8 +238,8 @@ func convertToFloats[T integer](x []byte, rows, cols int, trans bool, ld int) (d
 	return dense, most
 }
 
-// complexProduct multiplies complex matrices. It computes large products from the products of
-// real and imaginary parts.
+// complexProduct sets c to the product of complex matrices. It computes large products from the
+// products of real and imaginary parts.
 func complexProduct[T cplx](p matrixProduct, a, b, c []byte) {
 	const from = 1 << 12 // minimum number of multiplications
 	switch {
@@ -247,8 +252,8 @@ func complexProduct[T cplx](p matrixProduct, a, b, c []byte) {
 	}
 }
 
-// productOfParts computes (x+iy)(u+iv) = (xu-yv) + i(xv+yu) for matrices with real and imaginary
-// parts of type F.
+// productOfParts sets c to the product (x+iy)(u+iv) = (xu-yv) + i(xv+yu) of matrices with real
+// and imaginary parts of type F.
 func productOfParts[F float](p matrixProduct, a, b, c []byte) {
 	x, y := splitComplex[F](a, p.m, p.k, p.transA, p.lda)
 	defer x.release()
@@ -298,7 +303,7 @@ func splitComplex[F float](x []byte, rows, cols int, trans bool, ld int) (re, im
 	return re, im
 }
 
-// multiplyPlain multiplies matrices of dtypes without a kernel.
+// multiplyPlain sets c to the product of matrices of any dtype, without a kernel.
 func multiplyPlain[T ordered | cplx](p matrixProduct, a, b, c []byte) {
 	x, y, z := bytesAs[T](a), bytesAs[T](b), bytesAs[T](c)
 	down, right := p.lda, 1
@@ -331,7 +336,7 @@ func multiplyPlain[T ordered | cplx](p matrixProduct, a, b, c []byte) {
 	}
 }
 
-// addRows adds multiples of four rows of y to row.
+// addRows adds v[i] times row i of y to row, for four rows that are ld elements apart.
 func addRows[T ordered | cplx](row []T, v [4]T, y []T, ld int) {
 	n := len(row)
 	a, b, c, d := y[:n], y[ld:][:n], y[2*ld:][:n], y[3*ld:][:n]

@@ -8,7 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/device"
 )
 
-// New returns a tensor of zeros on the heap, like torch.zeros.
+// New returns a tensor of zeros on the heap, like torch.zeros. It panics if dt or shape is
+// invalid, and with an error that wraps [ErrMemory] if the tensor exceeds the memory of the
+// machine.
 func New(dt DType, shape ...int) *Tensor {
 	return contiguous(newHeap(checkShape(dt, shape)), dt, shape)
 }
@@ -21,7 +23,7 @@ func contiguous(s *Storage, dt DType, shape []int) *Tensor {
 }
 
 // Empty returns a tensor on the heap with uninitialized elements. The caller should write all
-// elements next.
+// elements next. Empty panics under the same conditions as [New].
 func Empty(dt DType, shape ...int) *Tensor {
 	return contiguous(newHeapStorage(checkShape(dt, shape)), dt, shape)
 }

@@ -347,8 +347,8 @@ func complexRows[T cplx](rows []rowFunc) {
 	}
 }
 
-// complexPow returns x to the power of y. It is exact for the exponents for which PyTorch does
-// not use the logarithm either.
+// complexPow returns x to the power of y. For the exponents that PyTorch does not compute by the
+// logarithm either, it is exact.
 func complexPow[T cplx](x, y T) T {
 	switch y {
 	case 0:

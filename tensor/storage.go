@@ -89,7 +89,8 @@ func newHeapStorage(n int) *Storage {
 	return memories.newStorage(n, sys.UnclearedBytes)
 }
 
-// alignBytes returns n aligned bytes of b, which must have alignment-1 bytes more.
+// alignBytes returns n bytes of b that begin at a multiple of alignment. b must have
+// n+alignment-1 bytes.
 func alignBytes(b []byte, n int) []byte {
 	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) % alignment)
 	return b[skip : skip+n : skip+n]

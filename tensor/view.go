@@ -40,7 +40,8 @@ func clampIndex(i, n int) int {
 	return min(max(i, 0), n)
 }
 
-// Select returns a view of index i along dim, without this dimension.
+// Select returns a view of index i along dim, without this dimension. A negative i counts from
+// the end. Select panics if i is out of range.
 func (t *Tensor) Select(dim, i int) *Tensor {
 	dim = t.resolveDim(dim)
 	i = wrapIndex(i, t.Shape()[dim], "index")
