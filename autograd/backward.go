@@ -202,7 +202,8 @@ func (w *walk) resetUnvisited(v *Var) {
 	w.ready = stack
 }
 
-// propagateGradient propagates v's gradient to its inputs.
+// propagateGradient calls v's hooks with its complete gradient and then propagates the gradient
+// to v's inputs, or adds it to the Grad if v is a Param's Var.
 func (v *Var) propagateGradient(w *walk) {
 	if hooks := v.activeHooks(); len(hooks) > 0 {
 		v.callHooks(hooks, w)
@@ -322,7 +323,7 @@ func (v *Var) addGradient(dx *tensor.Tensor) {
 	}
 }
 
-// addAndClose adds a gradient and closes its tensor.
+// addAndClose is addGradient for a gradient that it closes afterwards.
 func (v *Var) addAndClose(dx *tensor.Tensor) {
 	v.addGradient(dx)
 	dx.Close()

@@ -2,8 +2,8 @@ package autograd
 
 import "github.com/shoal-mp/shoal/tensor"
 
-// Where returns the elements of a where c is true, and the elements of b elsewhere. c must be Bool.
-// All three are broadcast.
+// Where returns the elements of a where c is true, and the elements of b elsewhere. c must be
+// Bool, and must stay open and unchanged until Backward. All three are broadcast.
 func Where(c *tensor.Tensor, a, b *Var) *Var {
 	a, b = promotePair(a, b)
 	return wrapOwned("Where", tensor.Where(c, a.t, b.t), a, b).saveIfNeeded(c).
@@ -65,7 +65,7 @@ func maskBetween(v *Var, t *tensor.Tensor, limits [2]float64) *tensor.Tensor {
 }
 
 // MaskedFill returns x with elements set to c where mask is true. mask must be Bool; it is
-// broadcast to x's shape.
+// broadcast to x's shape. It must stay open and unchanged until Backward.
 func MaskedFill(x *Var, mask *tensor.Tensor, c float64) *Var {
 	return wrapOwned("MaskedFill", x.t.Clone().MaskedFillInPlace(mask, c), x).saveIfNeeded(mask).
 		setRule(func(y, dy *Var) derivatives { return derivativesOf(MaskedFill(dy, y.saved[0].t, 0)) })

@@ -52,7 +52,8 @@ func indexRange(dev tensor.Device, n int) *tensor.Tensor {
 }
 
 // Gather returns a value of idx's shape. For each element i of idx, which must be Int64, it takes
-// the element of x at the same indices, except that the index along dim is i.
+// the element of x at the same indices, except that the index along dim is i. idx must stay open
+// and unchanged until Backward. Gather panics on an invalid index, as [tensor.Gather] does.
 func Gather(x *Var, dim int, idx *tensor.Tensor) *Var {
 	return pickElements("Gather", x, func(t *tensor.Tensor, dim int, idx []saved) *tensor.Tensor {
 		return tensor.Gather(t, dim, idx[0].t)
@@ -68,7 +69,8 @@ func IndexSelect(x *Var, dim int, idx *tensor.Tensor) *Var {
 	}, dim, idx)
 }
 
-// Index returns x[idx[0], idx[1], ...]; see [tensor.Index].
+// Index returns x[idx[0], idx[1], ...]; see [tensor.Index]. The index tensors must stay open and
+// unchanged until Backward.
 func Index(x *Var, idx ...*tensor.Tensor) *Var {
 	return pickElements("Index", x, func(t *tensor.Tensor, _ int, idx []saved) *tensor.Tensor {
 		all := make([]*tensor.Tensor, len(idx))
@@ -80,6 +82,7 @@ func Index(x *Var, idx ...*tensor.Tensor) *Var {
 }
 
 // MaskedSelect returns the elements of x where mask is true, in one dimension. mask must be Bool.
+// It must stay open and unchanged until Backward.
 func MaskedSelect(x *Var, mask *tensor.Tensor) *Var {
 	return pickElements("MaskedSelect", x, func(t *tensor.Tensor, _ int, idx []saved) *tensor.Tensor {
 		return tensor.MaskedSelect(t, idx[0].t)
@@ -136,8 +139,8 @@ func TopK(x *Var, k, dim int) (values *Var, indices *tensor.Tensor) {
 	return pickElements("TopK", x, gatherAlong, dim, at), at
 }
 
-// ScatterAdd returns x with the elements of src added at the positions in idx, which must be Int64;
-// see [tensor.Tensor.ScatterAddInPlace].
+// ScatterAdd returns x with the elements of src added at the positions in idx, which must be
+// Int64; see [tensor.Tensor.ScatterAddInPlace]. idx must stay open and unchanged until Backward.
 func ScatterAdd(x *Var, dim int, idx *tensor.Tensor, src *Var) *Var {
 	v := wrapOwned("ScatterAdd", x.t.Clone().ScatterAddInPlace(dim, idx, src.t), x, src).saveIfNeeded(idx)
 	v.note.place[0] = dim

@@ -123,7 +123,8 @@ func normalizeOn(op string, n kernel.Norm, x, w, b *Var) *Var {
 	return applyAffine(op, y, w, b, product(shape), shape)
 }
 
-// layerNormOn uses one device kernel for the rows and one for the gradient of x.
+// layerNormOn implements LayerNorm on a device for an x with elements. It uses one device kernel
+// for the rows and one for the gradient of x.
 func layerNormOn(n kernel.Norm, x, w, b *Var) *Var {
 	forward := device.RowOp{Kind: device.RowNorm, Factor: n.Eps}
 	in := []*tensor.Tensor{x.t}

@@ -130,7 +130,8 @@ func standardizeBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	})
 }
 
-// standardOf returns the normalized groups of x and their scales.
+// standardOf returns the normalized groups of x, (s.parts, s.n, s.width), and their scales, (1,
+// s.n, 1), as differentiable values.
 func (s groups) standardOf(x *Var, eps float64) (to, scale *Var) {
 	from := Reshape(x, s.parts, s.n, s.width)
 	centred := Sub(from, groupMeans(from))

@@ -55,7 +55,8 @@ func padImage(x *Var, p pads, mode PadMode, value float64) *Var {
 	return dispatch("Pad2d", x, padImages[float32], padImages[float64], padOn)(x, p, mode, value)
 }
 
-// padding contains the parameters of a padded image.
+// A padding contains the number of pixels that are added to images, and the mode that determines
+// them.
 type padding struct {
 	pads pads
 	mode PadMode
@@ -65,8 +66,9 @@ type padding struct {
 // 1.
 func (p pads) paddedSize(dim, n int) int { return p[dim][0] + n + p[dim][1] }
 
-// sourceIndices returns the source row, or column if dim is 1, of n for each padded one; -1 means
-// none.
+// sourceIndices returns, for each row of a padded image, the row of the image that it is copied
+// from, or -1 for none. n is the number of rows of the image. If dim is 1, it does the same for
+// columns.
 func (p padding) sourceIndices(dim, n int) []int64 {
 	at := make([]int64, p.pads.paddedSize(dim, n))
 	for i := range at {

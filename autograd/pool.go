@@ -55,7 +55,8 @@ func avgPool2d(x *Var, o Window) *Var {
 	return averaged{o, x.t, out}.averageWindows(x)
 }
 
-// averaged is a pooling of images with the shape of x.
+// An averaged is an average pooling, by a Window, of images with the shape of x. out contains the
+// height and the width of the results.
 type averaged struct {
 	Window
 	x   *tensor.Tensor
@@ -151,7 +152,8 @@ func (a averaged) windowSpread(dy *tensor.Tensor) *tensor.Tensor {
 	return image
 }
 
-// pad returns zeros with the shape of padded images, and the view of the images in it.
+// pad returns zeros with the shape of x and the padding around it, and a view of the place of x
+// in them. It does not copy the elements of x.
 func (o Window) pad(x *tensor.Tensor) (padded, image *tensor.Tensor) {
 	h, w := x.Dim(2), x.Dim(3)
 	padded = x.NewZeros(x.DType(), x.Dim(0), x.Dim(1), h+2*o.Padding[0], w+2*o.Padding[1])

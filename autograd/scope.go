@@ -44,7 +44,7 @@ type Scope struct {
 	keeps bool // see KeepBuffers
 }
 
-// A look is a tensor with another shape.
+// A look is the key of a view that a Scope keeps: a tensor, and the form of the view.
 type look struct {
 	t *tensor.Tensor
 	form

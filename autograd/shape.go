@@ -258,7 +258,8 @@ type slab struct {
 	dropped                bool
 }
 
-// Select returns the part of x at index i of dim, without this dimension.
+// Select returns the part of x at index i of dim, without this dimension. A negative i counts
+// from the end. Select panics if i is out of range.
 func Select(x *Var, dim, i int) *Var {
 	dim = x.resolveDim(dim)
 	n := x.t.Dim(dim)
@@ -272,7 +273,7 @@ func Select(x *Var, dim, i int) *Var {
 }
 
 // Narrow returns the indices start to start+n-1 of x along dim. A negative start counts from the
-// end. It panics if they are out of range.
+// end. Narrow panics if the indices are out of range.
 func Narrow(x *Var, dim, start, n int) *Var {
 	dim = x.resolveDim(dim)
 	size := x.t.Dim(dim)

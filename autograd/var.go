@@ -228,7 +228,7 @@ func (v *Var) saveTensors(ts ...*tensor.Tensor) {
 	}
 }
 
-// saveIfNeeded is like saveTensors, but does nothing if v needs no gradient.
+// saveIfNeeded is like saveTensors, but does nothing if v needs no gradient. It returns v.
 func (v *Var) saveIfNeeded(ts ...*tensor.Tensor) *Var {
 	if v.needs {
 		v.saveTensors(ts...)

@@ -3,7 +3,7 @@ package tensor
 import "slices"
 
 // Narrow returns a view of the indices start to start+n-1 along dim. A negative start counts from
-// the end. It panics if they are out of range.
+// the end. Narrow panics if the indices are out of range.
 func (t *Tensor) Narrow(dim, start, n int) *Tensor {
 	dim = t.resolveDim(dim)
 	size := t.Shape()[dim]
