@@ -43,8 +43,8 @@ type AttentionOptions struct {
 
 // NewMultiheadAttention returns a Float32 layer for queries, keys and values of embed features.
 // Parameters are initialised as in PyTorch, with random numbers from g, or from the default
-// generator if g is nil. heads must divide embed; otherwise NewMultiheadAttention panics with an
-// error that wraps [tensor.ErrArgument].
+// generator if g is nil. heads must divide embed, and both must be at least 1; otherwise
+// NewMultiheadAttention panics with an error that wraps [tensor.ErrArgument].
 func NewMultiheadAttention(embed, heads int, g *tensor.Generator) *MultiheadAttention {
 	return newMultiheadAttention("NewMultiheadAttention", embed, heads, g, AttentionOptions{})
 }
@@ -107,8 +107,8 @@ type AttentionMask struct {
 	Causal  bool           // query i sees only keys 0 to i
 }
 
-// Forward returns the self-attention of a sequence x of shape (L, N, embed). The result has the
-// same shape.
+// Forward returns the self-attention of a sequence x of shape (L, N, embed), or (N, L, embed)
+// with BatchFirst, or (L, embed) if unbatched. The result has the same shape.
 func (m *MultiheadAttention) Forward(x *autograd.Var) *autograd.Var {
 	return m.Attend(x, x, x, AttentionMask{})
 }
@@ -124,9 +124,9 @@ func (m *MultiheadAttention) Attend(q, k, v *autograd.Var, mask AttentionMask) *
 	return y
 }
 
-// AttendWeights returns the result of [MultiheadAttention.Attend] and the attention weights, (N, L,
-// S), averaged over the heads. The keys added by BiasK and ZeroAttn come last. AttendWeights
-// applies no dropout to the weights.
+// AttendWeights returns the result of [MultiheadAttention.Attend] and the attention weights, (N,
+// L, S), averaged over the heads. They are (L, S) for unbatched sequences. The keys added by
+// BiasK and ZeroAttn come last. AttendWeights applies no dropout to the weights.
 func (m *MultiheadAttention) AttendWeights(q, k, v *autograd.Var, mask AttentionMask) (y, weights *autograd.Var) {
 	return m.attend(q, k, v, mask, true)
 }

@@ -7,9 +7,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Clone returns a deep copy of m. Its parameters and buffers are new tensors on the heap, and its
-// parameters have no gradients. A parameter or buffer that m uses twice is used twice by the copy.
-// Other fields are copied by assignment, so the copy shares a random number generator with m.
+// Clone returns a deep copy of m. Its parameters and buffers are new tensors, on the heap or on
+// the devices of the originals, and its parameters have no gradients. A parameter or buffer that
+// m uses twice is used twice by the copy. Other fields are copied by assignment, so the copy
+// shares a random number generator with m.
 func Clone[M Module](m M) M {
 	c := cloner{params: map[*autograd.Param]*autograd.Param{}, buffers: map[*tensor.Tensor]*tensor.Tensor{}}
 	return c.cloneValue(reflect.ValueOf(&m).Elem()).Interface().(M)

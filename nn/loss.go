@@ -23,7 +23,8 @@ type NLLLoss struct {
 	Reduction autograd.Reduction
 }
 
-// Of implements [Loss].
+// Of implements [Loss]. x contains log-probabilities, and target a class for each row; see
+// [autograd.NLLLoss] for the shapes.
 func (l NLLLoss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
 	c := autograd.Classification{Weight: l.Weight, Ignore: l.Ignore, Reduction: l.Reduction}
 	return autograd.NLLLoss(x, target, c)
@@ -38,7 +39,8 @@ type CrossEntropyLoss struct {
 	Reduction autograd.Reduction
 }
 
-// Of implements [Loss].
+// Of implements [Loss]. x contains logits, and target classes or probabilities; see
+// [autograd.CrossEntropy] for the shapes.
 func (l CrossEntropyLoss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
 	return autograd.CrossEntropy(x, target, autograd.Classification(l))
 }
@@ -48,7 +50,7 @@ type MSELoss struct {
 	Reduction autograd.Reduction
 }
 
-// Of implements [Loss].
+// Of implements [Loss]. x and target must have the same shape.
 func (l MSELoss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
 	return autograd.MSELoss(x, autograd.Const(target), l.Reduction)
 }
@@ -58,7 +60,7 @@ type L1Loss struct {
 	Reduction autograd.Reduction
 }
 
-// Of implements [Loss].
+// Of implements [Loss]. x and target must have the same shape.
 func (l L1Loss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
 	return autograd.SmoothL1Loss(x, autograd.Const(target), 0, l.Reduction)
 }
@@ -70,7 +72,7 @@ type SmoothL1Loss struct {
 	Reduction autograd.Reduction
 }
 
-// Of implements [Loss].
+// Of implements [Loss]. x and target must have the same shape.
 func (l SmoothL1Loss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
 	return autograd.SmoothL1Loss(x, autograd.Const(target), cmp.Or(l.Beta, 1), l.Reduction)
 }
@@ -82,7 +84,7 @@ type BCEWithLogitsLoss struct {
 	Reduction autograd.Reduction
 }
 
-// Of implements [Loss].
+// Of implements [Loss]. x contains logits and target probabilities, in the same shape.
 func (l BCEWithLogitsLoss) Of(x *autograd.Var, target *tensor.Tensor) *autograd.Var {
 	return autograd.BCEWithLogitsLoss(x, autograd.Const(target), l.Positive, l.Reduction)
 }

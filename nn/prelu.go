@@ -18,5 +18,7 @@ func NewPReLU(slopes int) *PReLU {
 	return &PReLU{constantParam("weight", 0.25, slopes)}
 }
 
-// Forward applies the layer to x (N, channels, ...). With one slope x may have any shape.
+// Forward applies the layer to x (N, channels, ...). With one slope x may have any shape. Forward
+// panics with an error that wraps [tensor.ErrShape] if x has another number of channels than p
+// has slopes.
 func (p *PReLU) Forward(x *autograd.Var) *autograd.Var { return autograd.PReLU(x, p.Weight.Var()) }

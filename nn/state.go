@@ -141,8 +141,8 @@ func To(m Module, dev tensor.Device) error {
 	return err
 }
 
-// Close closes the parameters and buffers of m in this process. A process that received m must call
-// it too. Close is idempotent.
+// Close closes the parameters of m, their gradients, and the buffers of m in this process. A
+// process that received m must call it too. Close is idempotent.
 func Close(m Module) error {
 	var problems []error
 	for _, p := range iterateParams(m) {

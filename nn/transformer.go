@@ -21,9 +21,9 @@ type TransformerEncoderLayer struct {
 // NewTransformerEncoderLayer returns a Float32 layer of embed features, with hidden features
 // between its linear layers and dropout probability p. Parameters are initialised as in PyTorch,
 // with random numbers from g, or from the default generator if g is nil. Its Activation is ReLU.
-// heads must divide embed; otherwise NewTransformerEncoderLayer panics with an error that wraps
-// [tensor.ErrArgument]. The caller may set NormFirst, Activation and SelfAttn.BatchFirst
-// afterwards.
+// heads must divide embed, and all sizes must be at least 1; otherwise NewTransformerEncoderLayer
+// panics with an error that wraps [tensor.ErrArgument]. The caller may set NormFirst, Activation
+// and SelfAttn.BatchFirst afterwards.
 func NewTransformerEncoderLayer(embed, heads, hidden int, p float64, g *tensor.Generator) *TransformerEncoderLayer {
 	t := &TransformerEncoderLayer{
 		SelfAttn: NewMultiheadAttention(embed, heads, g), Linear1: NewLinear(embed, hidden, g),

@@ -32,8 +32,9 @@ func LR(s Schedule, epoch int) float64 { return s.rate(epoch) }
 // Follow sets the learning rate of an optimizer of this package, or of Groups of them, to the
 // schedule's rate for an epoch. If the schedule cycles the momentum, Follow sets it too: Momentum
 // of [SGD] and [RMSprop], or the first of the Betas of [Adam]. The caller must pass one schedule
-// for all groups, or one for each group. Follow panics with an error that wraps [tensor.ErrMisuse]
-// if o is of another package, or if it has no momentum to cycle.
+// for all groups, or one for each group. Follow panics with an error that wraps
+// [tensor.ErrMisuse] for another number of schedules, if o is of another package, if it has no
+// momentum to cycle, or if a field of a schedule is out of range.
 func Follow(o Optimizer, epoch int, schedules ...Schedule) {
 	members := membersOf(o)
 	if n := len(schedules); n != 1 && n != len(members) {

@@ -23,9 +23,9 @@ type StateDict struct {
 
 // State returns the state of an optimizer of this package, or of Groups of them, in the form of
 // PyTorch's optimizer of the same class. The tensors are not copied and change with later steps;
-// the caller must Clone a tensor that should not. With Maximize, tensors with the opposite sign in
-// PyTorch are copies. State panics with an error that wraps [tensor.ErrMisuse] if o is of another
-// package.
+// the caller must Clone a tensor that should not. With Maximize, tensors with the opposite sign
+// in PyTorch are copies. State panics with an error that wraps [tensor.ErrMisuse] if o is of
+// another package, or if the number of schedules is neither 0 nor the number of groups.
 //
 // PyTorch's schedulers read their initial learning rates from the groups of the state. To write
 // these rates, pass a schedule for each group: see [ScheduleState].

@@ -27,10 +27,11 @@ const stretch = 256
 // maxStates is the maximum number of state tensors of a parameter.
 const maxStates = 3
 
-// Step updates the parameters in place. Frozen parameters and parameters without a gradient are not
-// changed. Step panics with an error that wraps [tensor.ErrMisuse] if the shapes of a parameter and
-// its gradient differ, if the dtype of a parameter on the host is not Float32 or Float64, or, with
-// Atomic, if a parameter or gradient is not contiguous.
+// Step updates the parameters in place. Frozen parameters and parameters without a gradient are
+// not changed. Step panics with an error that wraps [tensor.ErrMisuse] if the shapes of a
+// parameter and its gradient differ, if the dtype of a parameter on the host is not Float32 or
+// Float64, or, with Atomic, if a parameter or gradient is not contiguous. It panics with the
+// device's errors for a parameter on a device.
 func (c *core) Step() {
 	for i := range c.slots {
 		s := &c.slots[i]
