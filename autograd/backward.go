@@ -258,8 +258,8 @@ func (v *Var) applyRule(r rule) {
 // scopes contains the scopes for gradients of values without a scope.
 var scopes = sync.Pool{New: func() any { return NewScope() }}
 
-// receiveGradient adds dx, which must have v's shape, to v's gradient. It takes over the tensor
-// of dx if the scope s has created it since the mark.
+// receiveGradient adds dx, which may be smaller than v and is broadcast to it, to v's gradient.
+// It takes over the tensor of dx if the scope s has created it since the mark.
 func (v *Var) receiveGradient(dx *Var, s *Scope, since mark) {
 	switch {
 	case v.grad != nil || v.isDirect():

@@ -22,7 +22,8 @@ type unfolding struct {
 }
 
 // eachGroup calls f for consecutive groups of n images, from image from on, so that the unfolded
-// images of a group fit in workspace. size is the element size in bytes.
+// images of a group fit in workspace, unless one image needs more. size is the element size in
+// bytes.
 func (u unfolding) eachGroup(size int, f func(from, n int)) {
 	n := max(workspace/(u.patch*max(u.places, u.OutC)*size), 1)
 	for from := 0; from < u.N; from += n {
