@@ -36,7 +36,8 @@ import (
 //go:embed ahead.py
 var aheadCode string
 
-// ahead receives the descriptors that one process sends ahead of its messages.
+// ahead receives the descriptors that one process started by [Spawn] sends ahead of its
+// messages. newAhead makes it. Its methods may be called from several goroutines.
 type ahead struct {
 	sharer *sharer
 	first  int64 // the first key of the process's range
@@ -46,7 +47,7 @@ type ahead struct {
 	ended  *time.Timer
 }
 
-// numbered is a descriptor and its key.
+// numbered is a descriptor that was received ahead, and the key by which a message refers to it.
 type numbered struct {
 	key  int64
 	file *os.File
@@ -63,8 +64,9 @@ const (
 
 var aheads atomic.Int64
 
-// newAhead creates the receiver for a process with the given authkey, and the process's end of the
-// socket. The caller must close that end after the process has inherited it.
+// newAhead creates the receiver for a process with the given authkey, and the process's end of
+// the socket. The caller must close that end after the process has inherited it, and must call
+// readRemaining once when the process has ended. The error wraps [ErrNoKey] if authkey is empty.
 func newAhead(authkey []byte) (*ahead, *os.File, error) {
 	s, err := sharerFor(authkey)
 	if err != nil {
@@ -82,13 +84,15 @@ func newAhead(authkey []byte) (*ahead, *os.File, error) {
 }
 
 // aheadObject returns an object that runs ahead.py when it is unpickled. fd and conn are the
-// descriptors of the socket and of the connection in the process.
+// numbers that the descriptors of the socket and of the connection have in the process.
 func (a *ahead) aheadObject(fd, conn int) *pickle.Object {
 	return runPython(aheadCode, "torch/ahead.py",
 		python.NewDict("fd", fd, "conn", conn, "address", a.sharer.address(), "key", a.first))
 }
 
-// takeDescriptor returns the descriptor with the given key. It succeeds once.
+// takeDescriptor returns the descriptor with the given key. The caller must close the file. A
+// later call for the same key fails: the error wraps [ErrGone] if the descriptor has been taken
+// already or was never sent.
 func (a *ahead) takeDescriptor(key int64) (*os.File, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -105,8 +109,9 @@ func (a *ahead) takeDescriptor(key int64) (*os.File, error) {
 	return f, nil
 }
 
-// readTo reads descriptors until it has read the one with the given key. It returns [ErrGone] if
-// that is not among them. The caller must hold a.mu.
+// readTo reads the descriptors that have arrived into a.came, up to the one with the given key,
+// which is then the last. It does not wait for more: it returns [ErrGone] if the key is not
+// among them. The caller must hold a.mu.
 func (a *ahead) readTo(key int64) error {
 	for a.socket != nil {
 		var number [8]byte
@@ -133,7 +138,8 @@ func (a *ahead) readTo(key int64) error {
 	return ErrGone
 }
 
-// readRemaining reads the remaining descriptors of an ended process, and keeps them for keepFor.
+// readRemaining reads the remaining descriptors of an ended process and keeps them for keepFor,
+// 10 minutes. It must be called once, after the process has ended.
 func (a *ahead) readRemaining() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,7 +150,8 @@ func (a *ahead) readRemaining() {
 	a.removeIfEmpty()
 }
 
-// closeRemaining closes the remaining descriptors of an ended process.
+// closeRemaining closes the descriptors that were read and not taken. It may be called several
+// times, but only after readRemaining.
 func (a *ahead) closeRemaining() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -167,8 +174,9 @@ func (a *ahead) removeIfEmpty() {
 	delete(a.sharer.ahead, a.first)
 }
 
-// aheadOf returns the receiver of the process that sent the descriptor with the given key ahead, or
-// nil if it was not sent ahead. addr is the address of the resource sharer in the message.
+// aheadOf returns the receiver of the process that sent the descriptor with the given key ahead,
+// or nil if it was not sent ahead. addr is the address of the resource sharer in the message,
+// and authkey is its key.
 func aheadOf(addr string, key int64, authkey []byte) *ahead {
 	sharers.Lock()
 	s := sharers.byKey[string(authkey)]

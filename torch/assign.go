@@ -36,10 +36,13 @@ func As[T any](v any, err error) (T, error) {
 // assigner converts the values of messages.
 var assigner = value.Assigner{Own: assignOwn}
 
-// assign converts a received value and stores it at dst, which must be a non-nil pointer.
+// assign converts a received value by the rules of [As] and stores it at dst, which must be a
+// non-nil pointer. On an error the caller still owns v.
 func assign(dst, v any) error { return assigner.Assign(dst, v) }
 
-// assignOwn stores the values that exist in messages only. ok is false for any other value.
+// assignOwn is the [value.Assigner] hook for values that exist in messages only, such as proxies
+// and parameters: it converts v to the type of dst and stores it there. ok is false if v is
+// another value or does not fit dst; ok is true with an error if v must not be converted.
 func assignOwn(dst reflect.Value, v any) (ok bool, err error) {
 	isTensor := dst.Type() == reflect.TypeFor[*tensor.Tensor]()
 	switch v := v.(type) {
@@ -65,8 +68,9 @@ func assignOwn(dst reflect.Value, v any) (ok bool, err error) {
 	return false, nil
 }
 
-// assignSteps converts a torchvision transform to steps for images with three channels. The steps
-// of a transform such as PILToTensor are empty, but not nil, because nil means no transform.
+// assignSteps converts a torchvision transform to steps for images with three channels, and
+// stores them in dst. The steps of a transform such as PILToTensor are empty, but not nil,
+// because nil means no transform.
 func assignSteps(dst reflect.Value, transform any) error {
 	steps, _, err := vision.Steps(transform, 3)
 	if err != nil {

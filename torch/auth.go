@@ -94,7 +94,8 @@ func newChallenge() []byte {
 	return message
 }
 
-// readProof reads and verifies the answer to the challenge message.
+// readProof reads and verifies the answer to the challenge message. The error wraps [ErrAuth] if
+// the answer does not prove knowledge of key.
 func readProof(r io.Reader, key, message []byte) error {
 	proof, err := nextMessage(r)
 	if err == nil && !verify(key, message, proof) {
@@ -103,7 +104,8 @@ func readProof(r io.Reader, key, message []byte) error {
 	return err
 }
 
-// readChallenge reads a challenge and returns its answer.
+// readChallenge reads a challenge and returns the answer to it under key. The error wraps
+// [ErrAuth] if the message is no challenge, as from a peer without an authkey.
 func readChallenge(r io.Reader, key []byte) ([]byte, error) {
 	message, err := nextMessage(r)
 	if err != nil {
@@ -128,7 +130,8 @@ func readVerdict(r io.Reader) error {
 	return err
 }
 
-// nextMessage reads the next message of the handshake.
+// nextMessage reads the next message of the handshake, of at most authLimit bytes. The error
+// wraps [ErrTooLong] for a longer one, and [io.ErrUnexpectedEOF] if the peer has disconnected.
 func nextMessage(r io.Reader) ([]byte, error) {
 	b, err := nextFrame(r, authLimit)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 
 // fetchNumbered loads the batch for a list of indices, or the sample for a single one. With
 // batch_size=None a list is a batch too: a BatchSampler passed as the sampler of the DataLoader
-// produces lists.
+// produces lists. If w.tolerance is set, samples that fail are retried and may be skipped. The
+// caller must close the result with [CloseAll].
 func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index any) (any, error) {
 	numbers, single, err := requestedIndices(index, ds.Len())
 	if err != nil {
@@ -34,7 +35,8 @@ func (w *loaderWorker) fetchNumbered(ctx context.Context, ds data.Dataset, index
 	return batch, nil
 }
 
-// load loads a batch, or a single sample, without tolerating failures.
+// load loads the samples with the given indices as a batch, or the only one of them uncollated
+// if single. It fails if any sample fails. The caller must close the result with [CloseAll].
 func (w *loaderWorker) load(ctx context.Context, ds data.Dataset, numbers []int, single bool) (any, error) {
 	g, gathers := ds.(data.Gatherer)
 	_, valued := ds.(data.ValueDataset)
@@ -59,10 +61,10 @@ func (w *loaderWorker) load(ctx context.Context, ds data.Dataset, numbers []int,
 	})
 }
 
-// requestedIndices decodes the indices that a DataLoader requests from a data set of n samples.
-// Samplers in scripts yield int, numpy and torch integers, lists of them, and ranges. single
-// reports a scalar index, which selects one sample and no batch. A negative index counts from the
-// end, as in Python. The data set must check the upper bound itself.
+// requestedIndices decodes the indices that a DataLoader requests from a data set of n samples,
+// and closes index. Samplers in scripts yield int, numpy and torch integers, lists of them, and
+// ranges. single reports a scalar index, which selects one sample and no batch. A negative index
+// counts from the end, as in Python. The data set must check the upper bound itself.
 func requestedIndices(index any, n int) (numbers []int, single bool, err error) {
 	defer CloseAll(index)
 	switch v := index.(type) {
@@ -84,8 +86,9 @@ func requestedIndices(index any, n int) (numbers []int, single bool, err error) 
 	return numbers, single, err
 }
 
-// gatherBatch lets the data set write its samples directly into the rows of a batch. It assumes the
-// shapes of the previous batch and, if that fails, uses the shapes of the first sample.
+// gatherBatch lets the data set write its samples directly into the rows of a batch, which the
+// caller must close. It assumes the shapes of the previous batch and, if that fails, uses the
+// shapes of the first sample. numbers are the indices of the samples, at least one.
 func (w *loaderWorker) gatherBatch(ctx context.Context, g data.Gatherer, numbers []int) (any, error) {
 	ctx = w.sampleContext(ctx, numbers[0])
 	if w.like != nil {
@@ -116,8 +119,10 @@ func (w *loaderWorker) gatherBatchAs(ctx context.Context, g data.Gatherer, numbe
 	return batch, nil
 }
 
-// fetchNext loads the next samples of a stream, as many as the index has elements. It returns
-// errStreamEnds at the end of the stream.
+// fetchNext loads the next samples of a stream: as many as index, a list, has elements, or one
+// if the DataLoader does not collate. next returns a sample, or false at the end of the stream.
+// fetchNext returns errStreamEnds at the end, and also if too few samples for a batch are left
+// and w.dropLast is set. The caller must close the result with [CloseAll].
 func (w *loaderWorker) fetchNext(ctx context.Context, next func() (any, error, bool), index any) (any, error) {
 	n := 1
 	if w.collate {
@@ -142,7 +147,8 @@ func (w *loaderWorker) fetchNext(ctx context.Context, next func() (any, error, b
 	return w.fetchValues(ctx, next, []any{first}, n)
 }
 
-// fetchValues completes samples to n samples of a stream, and collates them.
+// fetchValues completes samples to n samples of a stream, or to fewer at its end, and collates
+// them. It returns errStreamEnds if there are fewer and w.dropLast is set.
 func (w *loaderWorker) fetchValues(ctx context.Context, next func() (any, error, bool), samples []any, n int) (any,
 	error) {
 	for len(samples) < n {
@@ -161,9 +167,11 @@ func (w *loaderWorker) fetchValues(ctx context.Context, next func() (any, error,
 	return w.collateSamples(ctx, samples, nil, !w.collate)
 }
 
-// fetchRows makes a batch of n samples of a stream. It copies each sample when it comes, while
-// it is in the CPU cache, and so that its memory serves for the next one. A sample with another
-// layout than the first is an error after the last sample, as in Python.
+// fetchRows makes a batch of n samples of a stream; first is the sample that was already taken
+// from it. It copies each sample when it comes, while it is in the CPU cache, and so that its
+// memory serves for the next one. At the end of the stream the batch is shorter, or the error is
+// errStreamEnds if w.dropLast is set. A sample with another layout than the first is an error
+// after the last sample, as in Python.
 func (w *loaderWorker) fetchRows(ctx context.Context, next func() (any, error, bool), first data.Sample, n int) (_ any,
 	err error) {
 	batch, err := w.allocateRows(first, n, w.collate)
@@ -205,7 +213,8 @@ func (w *loaderWorker) fetchRows(ctx context.Context, next func() (any, error, b
 	return batch, wrong
 }
 
-// rowsOf returns the first n rows of a batch as samples.
+// rowsOf returns the first n rows of a batch as [data.Sample] values. Their tensors are views of
+// the batch.
 func rowsOf(batch []any, n int) []any {
 	rows := make([]any, n)
 	for i := range rows {
@@ -226,8 +235,9 @@ func (w *loaderWorker) shortenBatch(batch []any, n int) (any, error) {
 	})
 }
 
-// allocateRows allocates the tensors of a batch of n samples like s, or of a single sample, in one
-// storage that PyTorch can map.
+// allocateRows allocates the tensors of a batch of n samples like s, or of a single sample if
+// batched is false, in one storage that PyTorch can map. The elements are uninitialized. The
+// caller must close the tensors. The error wraps [data.ErrSample] if s has a nil tensor.
 func (w *loaderWorker) allocateRows(s data.Sample, n int, batched bool) ([]any, error) {
 	fields := make([]tree.Field, len(s))
 	for k, t := range s {
@@ -250,8 +260,10 @@ func (w *loaderWorker) allocateRows(s data.Sample, n int, batched bool) ([]any, 
 	return batch, nil
 }
 
-// collateRows copies n samples into the rows of a batch. The batch is a list, as default_collate
-// returns for tuples. Each sample is copied right after it is loaded, while it is in the CPU cache.
+// collateRows copies n samples into the rows of a batch, or the only one without a batch
+// dimension if batched is false. The result is a list of tensors, as default_collate returns for
+// tuples, and the caller must close it. Each sample is copied right after sample has returned
+// it, while it is in the CPU cache.
 func (w *loaderWorker) collateRows(n int, batched bool, sample func(row int) (data.Sample, error)) (any, error) {
 	if n == 0 {
 		return nil, unsupported("batch has 0 samples, want at least 1")

@@ -94,8 +94,8 @@ func (c Child) serverFor(args []string) func() error {
 	return nil
 }
 
-// pythonCode returns the argument of python -c, if the command line is one of an interpreter that
-// imports a function and calls it.
+// pythonCode returns the argument of python -c if the command line is one of an interpreter that
+// imports a function and calls it. ok is false for any other command line.
 func pythonCode(args []string) (code string, ok bool) {
 	at := slices.Index(args, "-c")
 	if at < 0 || at+1 >= len(args) || !fromCode.MatchString(args[at+1]) {
@@ -109,7 +109,9 @@ var (
 	spawnMain = regexp.MustCompile(`^from multiprocessing\.spawn import .*spawn_main\(.*pipe_handle=(\d+)`)
 )
 
-// serveCode serves the process that Python would run with the given code.
+// serveCode serves the process that Python would run with the given code, and returns the error
+// of its function. If Go does not serve the process, serveCode replaces the program by the
+// Python interpreter and returns only if that fails.
 func (c Child) serveCode(code string) error {
 	match := spawnMain.FindStringSubmatch(code)
 	if match == nil {
@@ -148,7 +150,8 @@ func (c Child) serveCode(code string) error {
 	return s.handOverToPython()
 }
 
-// servesTarget reports whether Go runs the target of a process object.
+// servesTarget reports whether Go runs the target of process, the decoded process object of the
+// start message.
 func (c Child) servesTarget(process any) bool {
 	o, _ := process.(*pickle.Object)
 	if o == nil {
@@ -192,8 +195,8 @@ func (c Child) printUnknownLoop(process any) {
 	}
 }
 
-// run runs the target of a process object. The end of the start pipe means that the parent has
-// ended, so run then exits the process.
+// run runs the target of a process object and returns its error. The end of the start pipe means
+// that the parent has ended; a goroutine then exits the process with status 1.
 func (c Child) run(s *start, preparation *python.Dict, process any) error {
 	s.said.Close()
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -213,14 +216,17 @@ func (c Child) run(s *start, preparation *python.Dict, process any) error {
 	return c.callTarget(ctx, process, Options{AuthKey: keyBytes})
 }
 
-// inertNames allows every name in the parent's pickles. This is safe because the decoder represents
-// unknown names as data and executes none.
+// inertNames allows every name in the parent's pickles: the bool is always true, and the
+// constructor is nil for a name that is not in allowed. This is safe because the decoder
+// represents unknown names as data and executes none.
 func inertNames(g python.Global) (pickle.Constructor, bool) {
 	construct := allowed()[g]
 	return construct, true
 }
 
-// callTarget decodes the arguments of a process object and calls its target.
+// callTarget decodes the arguments of a process object, calls its target, and drains the
+// messages that the target has sent. The target must be a worker loop of a DataLoader or one of
+// c.Functions.
 func (c Child) callTarget(ctx context.Context, process any, opts Options) error {
 	o, ok := process.(*pickle.Object)
 	if !ok {
@@ -248,8 +254,9 @@ func (c Child) callTarget(ctx context.Context, process any, opts Options) error 
 	return errors.Join(c.Functions[name.String()](ctx, list, named), c.drainMessages(ctx))
 }
 
-// decodeInherited decodes objects that are valid only in the arguments of a process: queues, locks,
-// events, conditions, and records of unknown classes. ok is false for any other object.
+// decodeInherited decodes objects that are valid only in the arguments of a process: queues,
+// locks, events, conditions, and records of unknown classes. ok is false, and o is not decoded,
+// if its class is one that any message may contain.
 func (i *importer) decodeInherited(o *pickle.Object) (v any, ok bool, err error) {
 	switch o.Class.String() {
 	case "multiprocessing.queues.Queue", "multiprocessing.queues.SimpleQueue",
@@ -273,8 +280,8 @@ func (i *importer) decodeInherited(o *pickle.Object) (v any, ok bool, err error)
 	return v, true, err
 }
 
-// decodeWrapper decodes the ConnectionWrapper that torch.multiprocessing.Queue uses in place of a
-// Connection, with the state {'conn': Connection}:
+// decodeWrapper returns the *[Conn] in the ConnectionWrapper that torch.multiprocessing.Queue
+// uses in place of a Connection, with the state {'conn': Connection}:
 // https://github.com/pytorch/pytorch/blob/v2.9.0/torch/multiprocessing/queue.py.
 func (i *importer) decodeWrapper(o *pickle.Object) (any, error) {
 	state, err := i.Lift(o.State)
@@ -290,8 +297,8 @@ func (i *importer) decodeWrapper(o *pickle.Object) (any, error) {
 	return c, nil
 }
 
-// openDescriptor returns an inherited descriptor, or fetches one from the resource sharer of
-// its sender.
+// openDescriptor returns the descriptor that df stands for: an inherited one, or one that it
+// fetches from the resource sharer of its sender. The caller must close the file.
 func (i *importer) openDescriptor(df *pickle.Object) (*os.File, error) {
 	if fd, ok := i.inheritedFD(df); ok {
 		return os.NewFile(uintptr(fd), "inherited"), nil
@@ -299,8 +306,9 @@ func (i *importer) openDescriptor(df *pickle.Object) (*os.File, error) {
 	return i.fetch(df)
 }
 
-// inheritedFD returns the number of an inherited descriptor. ok is false if df is no inherited
-// descriptor or its number is invalid.
+// inheritedFD returns the number of the descriptor that this process has inherited for df. ok is
+// false if df is no inherited descriptor, if its number is invalid, or if the message does not
+// come from the Python that started this process.
 func (i *importer) inheritedFD(df *pickle.Object) (fd int, ok bool) {
 	if df.Class != inheritedFD || !i.child {
 		return 0, false

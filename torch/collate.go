@@ -41,8 +41,9 @@ const (
 	defaultConvert = "torch.utils.data._utils.collate.default_convert" // used with batch_size=None
 )
 
-// needsPython returns a description of the argument of a DataLoader that is Python code without a
-// Go implementation, or "" if there is none. See Note [Samples for Python].
+// needsPython returns a description of the collate_fn or worker_init_fn among the arguments of a
+// DataLoader worker if it is Python code without a Go implementation, or "" if there is none.
+// See Note [Samples for Python].
 func (c Child) needsPython(args python.Tuple) string {
 	if len(args) <= argInit {
 		return ""
@@ -92,7 +93,7 @@ func withoutPartial(v any) any {
 }
 
 // functionName returns the qualified name of a Python function, or of the class of a callable
-// object.
+// object. For any other value it returns the Go type.
 func functionName(v any) string {
 	switch v := v.(type) {
 	case python.Global:
@@ -105,7 +106,7 @@ func functionName(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// loadValues loads samples as values of any structure.
+// loadValues loads the samples with the given indices as values of any structure, in that order.
 func (w *loaderWorker) loadValues(ctx context.Context, ds data.Dataset, numbers []int) ([]any, error) {
 	all := make([]any, len(numbers))
 	for k, i := range numbers {
@@ -118,8 +119,9 @@ func (w *loaderWorker) loadValues(ctx context.Context, ds data.Dataset, numbers 
 	return all, nil
 }
 
-// collateSamples collates samples as the script's collate_fn would. numbers are the indices of the
-// samples for errors, or nil. single means one sample that is not collated.
+// collateSamples collates samples as the script's collate_fn would. numbers are the indices of
+// the samples for errors, or nil for a stream. single means one sample that is not collated. The
+// caller must close the result with [CloseAll].
 func (w *loaderWorker) collateSamples(ctx context.Context, samples []any, numbers []int, single bool) (any, error) {
 	if w.raw {
 		if c, ok := w.collator.(rowCollator); ok && w.rows {
@@ -173,7 +175,7 @@ func (w *loaderWorker) collateSamples(ctx context.Context, samples []any, number
 	return toPython(batch, false)
 }
 
-// countSource counts a data set that the worker reads.
+// countSource counts a data set that the worker reads. labeled is its entry in [Child.Labeled].
 func (w *loaderWorker) countSource(labeled bool) {
 	w.sources++
 	if labeled {
@@ -181,11 +183,13 @@ func (w *loaderWorker) countSource(labeled bool) {
 	}
 }
 
-// hasLabels reports whether all data sets that the worker reads have labels: see [Child.Labeled].
+// hasLabels reports whether the worker reads at least one data set, and all of them have labels:
+// see [Child.Labeled].
 func (w *loaderWorker) hasLabels() bool { return w.labeled > 0 && w.labeled == w.sources }
 
-// withLabels returns samples with an int64 for each label, if the data sets have labels. A
-// sample is then an array, which is encoded as a tuple.
+// withLabels returns a copy of samples in which each label, an int64 tensor without dimensions,
+// is an int64. Each [data.Sample] is then an array, which is encoded as a tuple. If the data
+// sets have no labels, it returns samples itself.
 func (w *loaderWorker) withLabels(samples []any) []any {
 	if !w.hasLabels() {
 		return samples
@@ -209,7 +213,8 @@ func (w *loaderWorker) withLabels(samples []any) []any {
 	return all
 }
 
-// wrapSampleError adds the index of a sample to an error.
+// wrapSampleError adds to err the index of the sample at position k of a batch: numbers[k], or k
+// itself if numbers is nil.
 func wrapSampleError(k int, numbers []int, err error) error {
 	if numbers != nil {
 		return fmt.Errorf("sample %d: %w", numbers[k], err)
@@ -218,7 +223,7 @@ func wrapSampleError(k int, numbers []int, err error) error {
 }
 
 // convertSample returns the value that default_convert would return. Its tensors are copies in
-// memory that PyTorch can map.
+// memory that PyTorch can map, which the caller must close.
 func (w *loaderWorker) convertSample(v tree.Value) (any, error) {
 	n, err := tree.Parse(v.Spec)
 	if err != nil {
@@ -237,7 +242,8 @@ func (w *loaderWorker) convertSample(v tree.Value) (any, error) {
 	return toPython(v, false)
 }
 
-// copyToMappable copies a tensor to memory that PyTorch can map.
+// copyToMappable returns a copy of t in memory that PyTorch can map with the given strategy. The
+// caller must close the copy.
 func copyToMappable(t *tensor.Tensor, how Strategy) (*tensor.Tensor, error) {
 	own, err := Options{Strategy: how}.Empty(t.DType(), t.Shape()...)
 	if err != nil {
@@ -246,9 +252,9 @@ func copyToMappable(t *tensor.Tensor, how Strategy) (*tensor.Tensor, error) {
 	return own.CopyFrom(t), nil
 }
 
-// toPython converts a flattened value to Python types. Tuples become lists unless tuples is set, as
-// default_collate and default_convert do. Strings of a batch within a list become a tuple, because
-// default_collate transposes lists with zip.
+// toPython converts a flattened value to Python types, which use the tensors of v. Tuples become
+// lists unless tuples is set, as default_collate and default_convert do. Strings of a batch
+// within a list become a tuple, because default_collate transposes lists with zip.
 func toPython(v tree.Value, tuples bool) (any, error) {
 	n, err := tree.Parse(v.Spec)
 	if err != nil {

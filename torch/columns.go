@@ -16,18 +16,21 @@ import (
 // bools and strings. It gives up on everything that is unusual or wrong. Package tree then
 // decides, and has the errors.
 
-// A columnPlan plans the tensors of a batch, like default_collate of PyTorch.
+// A columnPlan collects the tensors that a batch needs and the functions that fill them. The
+// result is the batch of PyTorch's default_collate. The zero value is an empty plan, for one
+// batch.
 type columnPlan struct {
 	fields []tree.Field
 	fills  []func(to *tensor.Tensor)
 }
 
-// A columnBuilder returns the part of a batch that it has planned. all are the tensors of the
-// batch.
+// A columnBuilder returns the part of a batch that it was planned for. all are the allocated
+// tensors of the batch, in the order of columnPlan.fields.
 type columnBuilder func(all []*tensor.Tensor) any
 
-// collateColumns collates samples, of which there must be at least one. ok is false if it has given
-// up.
+// collateColumns collates samples, at least one. ok is false without an error if it has given
+// up, and the caller must collate them with package tree. The caller must close the tensors of
+// the batch.
 func (w *loaderWorker) collateColumns(samples []any) (batch any, ok bool, err error) {
 	var p columnPlan
 	build, ok := p.plan(samples, false)
@@ -45,8 +48,9 @@ func (w *loaderWorker) collateColumns(samples []any) (batch any, ok bool, err er
 	return build(all), true, nil
 }
 
-// plan plans the batch of one value of each sample. inList reports that the values are items of
-// lists.
+// plan plans the batch of one value of each sample, and returns the builder of that part. It
+// returns false to give up on values that are unusual or differ in structure. inList reports
+// that the values are items of lists.
 func (p *columnPlan) plan(values []any, inList bool) (columnBuilder, bool) {
 	switch first := values[0].(type) {
 	case map[string]any:
@@ -140,7 +144,8 @@ func (p *columnPlan) planTensors(values []any, first *tensor.Tensor) (columnBuil
 	}), true
 }
 
-// elementBytes returns the memory of the elements of a contiguous tensor on the host.
+// elementBytes returns the memory of the elements of a contiguous tensor on the host, or nil if
+// it has no elements.
 func elementBytes(t *tensor.Tensor) []byte {
 	if t.Numel() == 0 {
 		return nil

@@ -117,7 +117,8 @@ func (c *condition) Close() (err error) {
 	return err
 }
 
-// decodeCondition decodes the state (lock, sleeping, woken, wake).
+// decodeCondition decodes the state (lock, sleeping, woken, wake) of a multiprocessing.Condition
+// to a *condition.
 func (i *importer) decodeCondition(o *pickle.Object) (any, error) {
 	state, _ := o.State.(python.Tuple)
 	if len(state) != 4 {

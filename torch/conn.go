@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// A Conn is the counterpart of multiprocessing.connection.Connection. Its methods may be called
-// from several goroutines; each message is sent and received as a whole.
+// A Conn is the counterpart of multiprocessing.connection.Connection. [Dial], [Listener.Accept]
+// and [Spawn] make one, and a message may contain one. Its methods may be called from several
+// goroutines; each message is sent and received as a whole.
 type Conn struct {
 	stream  stream
 	reads   bool // both are true except for the end of a pipe
@@ -80,8 +81,10 @@ func (c *Conn) SendBytes(ctx context.Context, b []byte) error {
 	return c.explainError(ctx, c.write(ctx, b))
 }
 
-// explainError replaces an error that means the end of the connection by the failure of the process
-// behind it, if there is one.
+// explainError replaces an error that means the end of the connection by the failure of the
+// process that [Spawn] started behind it. It returns err itself if there is no such process or
+// it has not failed. If the process is about to end, explainError waits for that or until ctx is
+// done.
 func (c *Conn) explainError(ctx context.Context, err error) error {
 	if !isPeerEnd(err) || c.process == nil {
 		return err
@@ -98,7 +101,8 @@ func isPeerEnd(err error) bool {
 		func(end error) bool { return errors.Is(err, end) })
 }
 
-// closeSending closes the sending direction of the connection, so that the peer reads EOF.
+// closeSending closes the sending direction of the connection, so that the peer reads EOF. It
+// first waits for a message that is being written.
 func (c *Conn) closeSending() {
 	c.sending <- struct{}{}
 	defer func() { <-c.sending }()
@@ -119,7 +123,7 @@ func (c *Conn) Close() error {
 	return c.closeStream()
 }
 
-// closeStream closes the stream. It ignores a second close.
+// closeStream closes the stream. It returns nil if the stream was closed before.
 func (c *Conn) closeStream() error {
 	if err := c.stream.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("close connection: %w", err)

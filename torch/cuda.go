@@ -25,7 +25,8 @@ import (
 // CUDA driver; package cuda does if the program imports it. See
 // https://github.com/pytorch/pytorch/blob/v2.9.0/torch/csrc/CudaIPCTypes.cpp.
 
-// deviceIPC returns the functions that open and share GPU memory.
+// deviceIPC returns the functions that open and share GPU memory. The error wraps
+// [ErrUnsupported] if [Options.CUDA] is not set or the program does not import package cuda.
 func (o Options) deviceIPC() (device.IPC, error) {
 	if !o.CUDA {
 		return nil, unsupported("tensor is on a GPU: set Options.CUDA")
@@ -128,9 +129,10 @@ var (
 )
 
 // decodeCUDAForm decodes rebuild_cuda_tensor(class, size, stride, offset, storage class, dtype,
-// device, handle, storage bytes, storage offset, requires_grad, counters, slot, event, whether the
-// receiver must wait for the event):
-// https://github.com/pytorch/pytorch/blob/v2.9.0/torch/multiprocessing/reductions.py.
+// device, handle, storage bytes, storage offset, requires_grad, counters, slot, event, whether
+// the receiver must wait for the event):
+// https://github.com/pytorch/pytorch/blob/v2.9.0/torch/multiprocessing/reductions.py. It does
+// not open the memory. The caller must close the CUDATensor.
 func (i *importer) decodeCUDAForm(o *pickle.Object) (*CUDATensor, error) {
 	class, err := value.Arg[python.Global](o, 0)
 	if err != nil || len(o.Args) != 15 || class != tensorClass && class != parameterClass {
@@ -164,7 +166,8 @@ func (i *importer) decodeCUDAForm(o *pickle.Object) (*CUDATensor, error) {
 	return c, c.readHandles(o)
 }
 
-// decodeCUDATensor decodes a tensor on a GPU, and opens its memory if [Options.CUDA] is set.
+// decodeCUDATensor decodes a tensor on a GPU. If [Options.CUDA] is set, it opens the memory and
+// returns a *tensor.Tensor or *autograd.Param, and otherwise a *[CUDATensor].
 func (i *importer) decodeCUDATensor(o *pickle.Object) (any, error) {
 	c, err := i.decodeCUDAForm(o)
 	if err != nil {
@@ -177,8 +180,8 @@ func (i *importer) decodeCUDATensor(o *pickle.Object) (any, error) {
 	return c.open(i.ctx, i.opts)
 }
 
-// open opens the memory and returns a tensor, or a parameter. Closing the tensor closes c; on an
-// error, c is closed at once.
+// open opens the memory and returns a *tensor.Tensor, or an *autograd.Param if c.Parameter is
+// set. Closing the tensor closes c; on an error, c is closed at once.
 func (c *CUDATensor) open(ctx context.Context, o Options) (any, error) {
 	memory, err := c.openMemory(ctx, o)
 	if err != nil {
@@ -195,7 +198,8 @@ func (c *CUDATensor) open(ctx context.Context, o Options) (any, error) {
 	return &autograd.Param{T: t, Frozen: !c.RequiresGrad}, nil
 }
 
-// openMemory opens the GPU memory. Closing the result closes c.
+// openMemory opens the GPU memory. Closing the result closes c; on an error, the caller must
+// close c.
 func (c *CUDATensor) openMemory(ctx context.Context, o Options) (device.Memory, error) {
 	by, err := o.deviceIPC()
 	if err != nil {
@@ -225,7 +229,8 @@ func (c *CUDATensor) senderPID() int {
 	return pid
 }
 
-// readHandles decodes the arguments that exist only if the storage is not empty.
+// readHandles sets the fields of c for which o has arguments only if the storage is not empty:
+// the handle, the counter and the event.
 func (c *CUDATensor) readHandles(o *pickle.Object) (err error) {
 	if c.Handle, err = value.Arg[[]byte](o, 7); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// decodeConnection decodes rebuild_connection(descriptor, readable, writable).
+// decodeConnection decodes rebuild_connection(descriptor, readable, writable) to a *[Conn].
 func (i *importer) decodeConnection(o *pickle.Object) (any, error) {
 	df, err := value.Arg[*pickle.Object](o, 0)
 	if err != nil {
@@ -33,9 +33,10 @@ func (i *importer) decodeConnection(o *pickle.Object) (any, error) {
 	return c, err
 }
 
-// connOf returns a connection over a socket or one end of a pipe, and takes ownership of f. It
-// reopens a pipe, because the non-blocking flag belongs to the open file description, which other
-// processes may share and expect to block.
+// connOf returns a connection over a socket or one end of a pipe, and takes ownership of f.
+// readable selects the end of a pipe, and has no effect for a socket. connOf reopens a pipe,
+// because the non-blocking flag belongs to the open file description, which other processes may
+// share and expect to block. The error wraps [ErrProtocol] for any other kind of file.
 func connOf(f *os.File, readable bool, opts Options) (*Conn, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -93,7 +94,8 @@ func (e *exporter) encodeConnection(c *Conn) (any, error) {
 	return o, err
 }
 
-// encodeEnd encodes a connection that stays open in this process.
+// encodeEnd encodes a connection that stays open in this process. The error wraps
+// [ErrUnsupported] if its stream has no descriptor.
 func (e *exporter) encodeEnd(c *Conn) (_ *pickle.Object, err error) {
 	raw, ok := c.stream.(syscall.Conn)
 	if !ok {
@@ -138,13 +140,14 @@ func (e *exporter) encodeSocket(c net.Conn) (any, error) {
 	return &pickle.Object{Class: rebuildSocket, Args: python.Tuple{df, family, kind, protocol}}, nil
 }
 
-// encodeConnectionOn returns the encoding of a Connection on the descriptor of df.
+// encodeConnectionOn returns the encoding of a Connection on a descriptor. df is the encoded
+// descriptor; reads and writes say in which directions the receiver may use it.
 func encodeConnectionOn(df *pickle.Object, reads, writes bool) *pickle.Object {
 	return &pickle.Object{Class: rebuildConn, Args: python.Tuple{df, reads, writes}}
 }
 
-// encodeDescriptor encodes an open file. In Python, detach() of the received object returns a
-// descriptor.
+// encodeDescriptor encodes a duplicate of an open file; f stays open. In Python, detach() of the
+// received object returns a descriptor.
 func (e *exporter) encodeDescriptor(f *os.File) (any, error) {
 	again, err := sys.Share(f)
 	if err != nil {

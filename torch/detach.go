@@ -17,9 +17,11 @@ import (
 // serves one receiver at a time and has a short listen backlog.
 var oneAtATime sync.Map // address to *sync.Mutex
 
-// fetchDescriptor returns the descriptor that the resource sharer at addr holds under key, or the
-// one that was sent ahead. It waits without a limit for a sharer in a stopped process, because no
-// other process can provide the descriptor. The error wraps [ErrGone] if the sender has ended.
+// fetchDescriptor returns the descriptor that the resource sharer at addr holds under key, or
+// the one that was sent ahead. The caller must close the file. fetchDescriptor waits without a
+// limit for a sharer in a stopped process, because no other process can provide the descriptor.
+// The error wraps [ErrGone] if the sender has ended or no longer has the descriptor, and is
+// [ErrNoKey] if authkey is empty.
 func fetchDescriptor(addr string, key int64, authkey []byte) (*os.File, error) {
 	if len(authkey) == 0 {
 		return nil, ErrNoKey
@@ -45,7 +47,8 @@ func fetchDescriptor(addr string, key int64, authkey []byte) (*os.File, error) {
 	return nil, fmt.Errorf("fetch descriptor: %w", err)
 }
 
-// askSharer requests a descriptor over a new connection to a resource sharer.
+// askSharer requests the descriptor with the given key over a new connection to a resource
+// sharer. The caller must close the connection and the returned file.
 func askSharer(c *sys.Conn, key int64, authkey []byte) (*os.File, error) {
 	request, err := pickle.Marshal(python.Tuple{key, os.Getpid()}, 4)
 	if err != nil {
@@ -69,7 +72,9 @@ func askSharer(c *sys.Conn, key int64, authkey []byte) (*os.File, error) {
 	return f, nil
 }
 
-// A catcher is a reader that keeps the descriptors which arrive together with the bytes.
+// A catcher is a reader and writer of one connection that keeps in files the descriptors which
+// arrive together with the bytes. One goroutine may use it. The caller must call closeRemaining
+// at the end.
 type catcher struct {
 	conn  *sys.Conn
 	room  [authLimit]byte

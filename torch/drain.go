@@ -72,7 +72,9 @@ func inFlightDescriptors() (files int, bytes int64) {
 	return files, bytes
 }
 
-// drainMessages drains the messages of a process that Go served, before the process ends.
+// drainMessages blocks until the messages of a process that Go served have been received, at
+// most for [Child.Linger], and then drops the references to its named files. The process must
+// end after it. The error wraps [ErrUnfetched] if data is lost.
 func (c Child) drainMessages(ctx context.Context) error {
 	limit := c.Linger
 	if limit == 0 {
@@ -111,7 +113,7 @@ func (t *regionTable) dropReferences() {
 }
 
 // isLeftToReceivers reports whether a named file was left to the receivers of messages less than
-// keepFor ago.
+// keepFor, 10 minutes, ago. It returns false if the file cannot be read.
 func isLeftToReceivers(name string) bool {
 	f, err := openNamed(name)
 	if err != nil {

@@ -56,7 +56,10 @@ var leaveCode string
 // linger is the default for how long an ending process waits for the handover.
 const linger = time.Minute
 
-// inheritHandover takes over the descriptors and names of an ending process.
+// inheritHandover takes over the descriptors and names of an ending process, and acknowledges
+// them over c. It blocks until the process ends or hands over, closes p.ending when the function
+// has ended and p.inherited when the handover is over, and closes c. It runs in a goroutine of
+// its own.
 func (p *Process) inheritHandover(c *sys.Conn) {
 	defer close(p.inherited)
 	defer c.Close()
@@ -128,7 +131,8 @@ func readWill(in io.Reader) (w handover, err error) {
 	return w, nil
 }
 
-// takeOver receives the files of a will and starts to serve them.
+// takeOver receives from in the files that w announces, and starts to serve them. dir is the
+// directory of the sharer's socket.
 func (w handover) takeOver(in *catcher, dir *tempDir) error {
 	n := len(w.Keys) + w.Managers
 	if w.Address != "" {
@@ -147,7 +151,8 @@ func (w handover) takeOver(in *catcher, dir *tempDir) error {
 	return w.serve(files[0], files[1:1+len(w.Keys)], dir)
 }
 
-// readDescriptors reads n bytes, each with one descriptor, and returns the descriptors.
+// readDescriptors reads n bytes, each with one descriptor, and returns the descriptors, which
+// the caller must close. The error wraps [ErrProtocol] if the peer sent another number of them.
 func (k *catcher) readDescriptors(n int) (files []*os.File, err error) {
 	for range n {
 		if _, err := io.ReadFull(k, make([]byte, 1)); err != nil {
@@ -161,7 +166,9 @@ func (k *catcher) readDescriptors(n int) (files []*os.File, err error) {
 	return files, nil
 }
 
-// serve serves the descriptors at the address of the resource sharer that held them.
+// serve serves the descriptors at the address of the resource sharer that held them. It takes
+// ownership of socket and files, and returns at once; a goroutine serves until the last
+// descriptor is taken. It retains dir until then.
 func (w handover) serve(socket *os.File, files []*os.File, dir *tempDir) error {
 	addr, err := fromPython(w.Address)
 	if err != nil {
@@ -198,7 +205,9 @@ type keptNames struct {
 	until    time.Time
 }
 
-// keepNames retains the connections to the managers while the names are needed.
+// keepNames takes ownership of the connections to the managers and keeps them open while the
+// names are needed: until their messages are received, for at most 10 minutes, and while this
+// process maps the files.
 func (t *regionTable) keepNames(names []mapped, managers []*os.File) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -234,11 +243,11 @@ func countIn(f *os.File) int {
 	return int(int32(binary.NativeEndian.Uint32(b[:])))
 }
 
-// removeUnfinished removes the names in /dev/shm that a killed PyTorch process had no time to
-// remove. Under file_descriptor, PyTorch creates a file torch_PID_RANDOM_NUMBER, sets its size,
-// maps it and unlinks it; a process that is killed in between, or finds no space, leaves the name.
-// Such a file is open in no process and its count is 0. A file of file_system has a positive count,
-// and PyTorch's manager removes it. See
+// removeUnfinished removes the names in /dev/shm that the PyTorch process pid, which must have
+// ended, had no time to remove. Under file_descriptor, PyTorch creates a file
+// torch_PID_RANDOM_NUMBER, sets its size, maps it and unlinks it; a process that is killed in
+// between, or finds no space, leaves the name. Such a file is open in no process and its count
+// is 0. A file of file_system has a positive count, and PyTorch's manager removes it. See
 // https://github.com/pytorch/pytorch/blob/v2.9.0/aten/src/ATen/MapAllocator.cpp.
 func removeUnfinished(pid int) {
 	paths, err := filepath.Glob(filepath.Join(shmDir, fmt.Sprintf("torch_%d_*", pid)))
@@ -276,8 +285,8 @@ func (t *regionTable) recordReceived(name string) {
 	}
 }
 
-// releaseNamesAfter checks after a pause whether the names are still needed, and repeats until they
-// are not. It then closes the connections to the managers.
+// releaseNamesAfter checks after a pause whether the names of k are still needed, and repeats
+// until they are not. It then closes the connections to the managers. It does not block.
 func (t *regionTable) releaseNamesAfter(k *keptNames, pause time.Duration) {
 	time.AfterFunc(pause, func() {
 		t.mu.Lock()

@@ -87,7 +87,8 @@ func (e *event) withLock(ctx context.Context, do func() error) error {
 	return withSemaphore(ctx, e.cond.semaphore, do)
 }
 
-// withSemaphore calls do with a lock held.
+// withSemaphore calls do with a lock held. It returns [context.Cause], without a call of do, if
+// ctx is done before it has the lock.
 func withSemaphore(ctx context.Context, lock *semaphore, do func() error) error {
 	if err := lock.Acquire(ctx); err != nil {
 		return err
@@ -97,7 +98,7 @@ func withSemaphore(ctx context.Context, lock *semaphore, do func() error) error 
 
 func (e *event) Close() error { return errors.Join(e.cond.Close(), e.flag.Close()) }
 
-// decodeEvent decodes the state {'_cond': Condition, '_flag': Semaphore}.
+// decodeEvent decodes the state {'_cond': Condition, '_flag': Semaphore} to an *event.
 func (i *importer) decodeEvent(o *pickle.Object) (any, error) {
 	state, err := i.Lift(o.State)
 	if err != nil {

@@ -14,7 +14,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An exporter encodes one message.
+// An exporter encodes one message. [Conn.exporter] makes it, and one goroutine may use it. After
+// marshal, the caller must call closeTransferred if the message was sent, and withdrawMessage if
+// it was not or marshal failed.
 type exporter struct {
 	opts Options
 	peer peer
@@ -54,7 +56,8 @@ func (e *exporter) closeTransferred() {
 	}
 }
 
-// encodeOwn encodes the values that exist in messages only. ok is false for any other value.
+// encodeOwn is the [value.Lowerer] hook for values that exist in messages only. low is the form
+// of v that can be pickled. ok is false for any other value.
 func (e *exporter) encodeOwn(v any) (low any, ok bool, err error) {
 	switch v := v.(type) {
 	case *pickle.Object:

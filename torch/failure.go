@@ -26,7 +26,8 @@ type ProcessError struct {
 	Err       error  // the error of os/exec
 }
 
-// Error returns one line.
+// Error returns one line: the target, the process ID, and the exception, the signal, or the exit
+// status with the last line of stderr.
 func (e *ProcessError) Error() string {
 	what := fmt.Sprintf("exit status %d", e.ExitCode)
 	switch {
@@ -87,14 +88,16 @@ func (p *Process) failure(state *os.ProcessState, err error) *ProcessError {
 
 const tracebackBegins = "Traceback (most recent call last):\n"
 
-// lastLine returns the last nonblank line of a text.
+// lastLine returns the last nonblank line of a text, without surrounding space, or "" if there
+// is none.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// lastException returns the class and the message of the last exception in the output of Python,
-// which is the one that ended the process. The message may span several lines.
+// lastException returns the class, without its module, and the message of the last exception in
+// the output of Python, which is the one that ended the process. The message may span several
+// lines. Both are "" if the output has no traceback.
 func lastException(traceback string) (class, message string) {
 	at := strings.LastIndex("\n"+traceback, "\n"+tracebackBegins)
 	if at < 0 {
@@ -108,7 +111,8 @@ func lastException(traceback string) (class, message string) {
 	return class[strings.LastIndexByte(class, '.')+1:], message
 }
 
-// tail is an [io.Writer] that keeps the last tailBytes of a stream.
+// tail is an [io.Writer] that keeps the last tailBytes, 8 KiB, of a stream. The zero value is
+// empty. Its methods may be called from several goroutines.
 type tail struct {
 	mu sync.Mutex
 	b  []byte

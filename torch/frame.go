@@ -32,7 +32,8 @@ func writeFrame(w io.Writer, b []byte) error {
 	return err
 }
 
-// putFrame is [writeFrame]; it also returns the number of bytes written, including the header.
+// putFrame is [writeFrame]; it also returns the number of bytes written, including the header,
+// which after an error tells how much of the frame the peer may have.
 func putFrame(w io.Writer, b []byte) (n int, err error) {
 	head := frameHead(len(b))
 	if len(b) <= together {
@@ -51,7 +52,8 @@ func putFrame(w io.Writer, b []byte) (n int, err error) {
 	return n + more, err
 }
 
-// frameRest returns the part of a frame that follows its first n bytes.
+// frameRest returns the part of a frame that follows its first n bytes. b is the whole message
+// without its header.
 func frameRest(b []byte, n int) []byte {
 	head := frameHead(len(b))
 	return append(slices.Clone(head[min(n, len(head)):]), b[max(0, n-len(head)):]...)
@@ -64,8 +66,8 @@ var (
 	errBegun = errors.New("torch: deadline expired within a message")
 )
 
-// classifyTimeout converts an expired deadline to errIdle or errBegun. It returns any other error
-// unchanged.
+// classifyTimeout converts an expired deadline to errIdle or, if begun, to errBegun. begun means
+// that a part of the message has been transferred. It returns any other error unchanged.
 func classifyTimeout(err error, begun bool) error {
 	switch {
 	case !errors.Is(err, os.ErrDeadlineExceeded):
@@ -80,15 +82,18 @@ func classifyTimeout(err error, begun bool) error {
 // two messages, and an error that wraps [ErrTooLong] if the message is longer than limit.
 func nextFrame(r io.Reader, limit int64) ([]byte, error) { return new(frame).read(r, limit) }
 
-// A frame is the part of a message that has been read.
+// A frame is the part of a message that has been read. The zero value is the state before a
+// message. One goroutine may use it at a time.
 type frame struct {
 	head [12]byte
 	n    int    // bytes of head that have been read
 	b    []byte // the message without its header
 }
 
-// read reads the remaining part of a message. It may be called again after errIdle and errBegun,
-// and continues where it stopped.
+// read reads the remaining part of a message and returns the whole message without its header.
+// It may be called again after errIdle and errBegun, and continues where it stopped. The error
+// is [io.EOF] if the peer closed the connection before the message. It wraps [ErrTooLong] if the
+// message has more than limit bytes, and [ErrProtocol] if its length is negative.
 func (f *frame) read(r io.Reader, limit int64) ([]byte, error) {
 	size, err := f.size(r)
 	if err != nil {
@@ -117,7 +122,8 @@ func (f *frame) read(r io.Reader, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// size reads the header of a message.
+// size reads the header of a message and returns its length in bytes, which may be negative. It
+// may be called again as [frame.read] may.
 func (f *frame) size(r io.Reader) (int64, error) {
 	whole := 4
 	for f.n < whole || f.hasLongLength() && f.n < len(f.head) {
@@ -138,7 +144,8 @@ func (f *frame) size(r io.Reader) (int64, error) {
 	return int64(int32(binary.BigEndian.Uint32(f.head[:]))), nil
 }
 
-// hasLongLength reports whether the length follows the first 4 bytes.
+// hasLongLength reports whether the first 4 bytes were read and the length follows them in 8
+// bytes.
 func (f *frame) hasLongLength() bool {
 	return f.n >= 4 && binary.BigEndian.Uint32(f.head[:]) == math.MaxUint32
 }

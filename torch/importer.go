@@ -14,7 +14,7 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An importer decodes one message.
+// An importer decodes one message. [Conn.importer] makes it. One goroutine may use it at a time.
 type importer struct {
 	ctx     context.Context
 	opts    Options
@@ -35,8 +35,9 @@ func (c *Conn) importer() *importer {
 	return &importer{ctx: context.Background(), opts: c.opts, child: c.child}
 }
 
-// unmarshal decodes a message. It claims every resource of the message, even on an error, because a
-// descriptor that is not fetched stays open in the sender.
+// unmarshal decodes a message. The caller must close the value with [CloseAll]. unmarshal claims
+// every resource of the message, even on an error, because a descriptor that is not fetched
+// stays open in the sender.
 func (i *importer) unmarshal(b []byte) (v any, err error) { return i.decodeTree(i.parse(b, nil)) }
 
 // parse parses a message to a tree, and applies change, if it is not nil, to each object in it. On
@@ -71,8 +72,8 @@ func insteadOf(err error, tree any) string {
 	return "send its contents as a dict, list or tuple"
 }
 
-// decodeTree decodes a parsed tree. err is the error of parse. On any error it releases all
-// resources of the message.
+// decodeTree decodes the tree that parse returned; err is the error of parse. On any error it
+// releases all resources of the message.
 func (i *importer) decodeTree(tree any, err error) (v any, _ error) {
 	i.beginMessage()
 	if err == nil {
@@ -117,7 +118,9 @@ func (i *importer) releaseUnclaimed(tree any) {
 	}
 }
 
-// decodeObject decodes an object of a message.
+// decodeObject decodes an object of a message, and records the value so that it is closed if a
+// later part of the message fails. The error wraps [ErrUnsupported] for an object without a Go
+// form.
 func (i *importer) decodeObject(o *pickle.Object) (any, error) {
 	if i.child {
 		if v, ok, err := i.decodeInherited(o); ok {
@@ -163,7 +166,7 @@ func (i *importer) resolveObject(o *pickle.Object) (any, error) {
 }
 
 // An unpacking is the decoding of a message, which continues after the context of its caller is
-// done.
+// done. [importer.startUnpacking] makes it.
 type unpacking struct {
 	i    *importer
 	done chan struct{} // closed when v and err are set
@@ -171,8 +174,9 @@ type unpacking struct {
 	err  error
 }
 
-// unpack decodes a message, unless an earlier call has started to, and waits for the value. If ctx
-// is done first, it returns [context.Cause], and the decoding continues.
+// unpack decodes a message, unless an earlier call has started to, and waits for the value,
+// which is then in a.unpacking. The error is only ever [context.Cause], if ctx is done first;
+// the decoding then continues. An error of the decoding itself is in a.unpacking.err.
 func (a *arrival) unpack(ctx context.Context, importer func() *importer) error {
 	if a.unpacking == nil {
 		a.unpacking = importer().startUnpacking(ctx, a.bytes, nil)
@@ -180,8 +184,9 @@ func (a *arrival) unpack(ctx context.Context, importer func() *importer) error {
 	return a.unpacking.awaitDecoded(ctx)
 }
 
-// startUnpacking starts to decode a message. It is complete when startUnpacking returns, unless
-// decoding may block on another process and ctx can be canceled.
+// startUnpacking starts to decode a message. change, if not nil, is applied to each object in it
+// first. The decoding is complete when startUnpacking returns, unless it may block on another
+// process and ctx can be canceled.
 func (i *importer) startUnpacking(ctx context.Context, b []byte, change func(o *pickle.Object)) *unpacking {
 	o := &unpacking{i: i, done: make(chan struct{})}
 	tree, err := i.parse(b, change)
@@ -213,7 +218,8 @@ func (i *importer) mayBlock(tree any) bool {
 	return false
 }
 
-// awaitDecoded blocks until the value is decoded. If ctx is done first, it returns [context.Cause].
+// awaitDecoded blocks until the message is decoded, and o.v and o.err may be read. If ctx is
+// done first, it returns [context.Cause].
 func (o *unpacking) awaitDecoded(ctx context.Context) error {
 	select {
 	case <-o.done:
@@ -228,7 +234,8 @@ func (o *unpacking) awaitDecoded(ctx context.Context) error {
 	}
 }
 
-// awaitValue returns the decoded value. If ctx is done first, the value is dropped.
+// awaitValue returns the decoded value or the error of the decoding. If ctx is done first, it
+// returns [context.Cause], and the value is closed when it has been decoded.
 func (o *unpacking) awaitValue(ctx context.Context) (any, error) {
 	if err := o.awaitDecoded(ctx); err != nil {
 		go o.dropValue()
@@ -237,7 +244,7 @@ func (o *unpacking) awaitValue(ctx context.Context) (any, error) {
 	return o.v, o.err
 }
 
-// dropValue closes everything in the value after it has been decoded.
+// dropValue blocks until the message is decoded, and closes everything in the value.
 func (o *unpacking) dropValue() {
 	if <-o.done; o.err == nil {
 		for _, c := range o.i.made {

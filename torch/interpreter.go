@@ -60,8 +60,9 @@ func interpreterPath(pid int) (string, error) {
 	return os.Readlink(program)
 }
 
-// interpreterCandidates returns the possible paths of the interpreter: the first argument of the
-// process, made absolute, and the interpreter of the active virtual environment.
+// interpreterCandidates returns the possible paths of the interpreter that the process pid runs:
+// the first argument of the process, made absolute, and the interpreter of the active virtual
+// environment.
 func interpreterCandidates(pid int) (paths []string) {
 	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	first, _, _ := bytes.Cut(line, []byte{0})
@@ -84,9 +85,9 @@ func interpreterCandidates(pid int) (paths []string) {
 	return paths
 }
 
-// ignoredBy returns the signals that a process ignores. A Python child would inherit them, but the
-// Go runtime installs handlers for nearly all signals, so they must be ignored again before Python
-// runs.
+// ignoredBy returns the signals that a process ignores, or nil if that cannot be read. A Python
+// child would inherit them, but the Go runtime installs handlers for nearly all signals, so they
+// must be ignored again before Python runs.
 func ignoredBy(pid int) (ignored []os.Signal) {
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, _ := strings.Cut(string(status), "\nSigIgn:\t")

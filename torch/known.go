@@ -21,8 +21,9 @@ import (
 // samples, because it does not support a transform, Python loads them, and one line on stderr gives
 // the reason.
 
-// loadsSamples reports whether Go loads the samples of a worker with the given arguments, which are
-// as they are in the pickle.
+// loadsSamples reports whether Go loads the samples of a worker with the given arguments, which
+// are as they are in the pickle. If it returns false, Python loads them. If Go supports the
+// class but not its options, the first worker prints the reason on stderr.
 func (c Child) loadsSamples(args python.Tuple) bool {
 	if len(args) <= argDataset {
 		return false
@@ -41,7 +42,8 @@ func (c Child) loadsSamples(args python.Tuple) bool {
 	return err == nil
 }
 
-// printReasonOnce prints, in the first worker only, the reason why Python loads the samples.
+// printReasonOnce prints on stderr why Python loads the samples. args are the arguments of the
+// worker; only the first worker, number 0, prints.
 func printReasonOnce(args python.Tuple, why string) {
 	if len(args) > argWorker && args[argWorker] == int64(0) {
 		fmt.Fprintln(os.Stderr, "Python instead of Go loads the samples:", why)
@@ -70,11 +72,12 @@ func mentionsGoDataset(set any) bool {
 	return false
 }
 
-// errNotOurs is returned by knows for a class that Go does not support.
+// errNotOurs is returned by checkKnown for a class that Go does not support.
 var errNotOurs = errors.New("torch: data set class is not supported by Go")
 
-// checkKnown returns nil if Go can load the samples of an object, errNotOurs if it does not support
-// the class, and otherwise an error with the reason.
+// checkKnown returns nil if Go can load the samples of an object, errNotOurs if it does not
+// support the class, and otherwise an error with the reason. seen holds the objects that were
+// checked before, so that cycles end.
 func (c Child) checkKnown(v any, seen map[any]bool) error {
 	if list, ok := v.(*pickle.List); ok && len(list.Items) == 1 { // PyTorch 2.14 and later pass it in a list
 		v = list.Items[0]
@@ -126,7 +129,8 @@ func isRead(class python.Global) bool {
 	return ok
 }
 
-// checkKnownParts applies knows to the data sets within another one.
+// checkKnownParts applies checkKnown to the data sets within another one, and returns the first
+// error. state is the pickled state of the outer data set.
 func (c Child) checkKnownParts(state *python.Dict, seen map[any]bool) error {
 	if inner, ok := state.Get("dataset"); ok {
 		return c.checkKnown(inner, seen)
@@ -159,8 +163,8 @@ func (c Child) targetNames() []string {
 	return all
 }
 
-// identifyingNames returns further names, at least one of which occurs in such a pickle. Most of
-// them identify data sets.
+// identifyingNames returns names, most of them of data sets. At least one of them occurs in the
+// pickle of a process that Go serves, besides one of targetNames.
 func (c Child) identifyingNames() []string {
 	all := []string{datasetName, "torch.utils.data.dataset", vision.Module, huggingFace.Module,
 		huggingFaceStream.Module}

@@ -26,12 +26,14 @@ type parked struct {
 	slot     int
 }
 
-// releaseTensor releases a tensor after its receiver has released it.
+// releaseTensor calls the tensor's done function and drops the reference to its memory. It must
+// be called once, when the receiver has released the tensor.
 func (p parked) releaseTensor() error { return errors.Join(p.done(), p.hold.Close()) }
 
 func (p parked) counterValue() int64 { return int64(sys.Words(p.counters.data())[p.slot].Load()) }
 
-// parkTensor retains the memory of t until the counter of a new slot is 0, and then calls done.
+// parkTensor retains the memory of t, a tensor on a GPU, until the counter of a new slot is 0,
+// and then calls done. The counter starts at 1. On an error, done is not called.
 func parkTensor(t *tensor.Tensor, done func() error) (p parked, err error) {
 	limbo.Lock()
 	defer limbo.Unlock()
@@ -62,8 +64,8 @@ func parkTensor(t *tensor.Tensor, done func() error) (p parked, err error) {
 // decrementCounter decrements the counter of a message that was not sent.
 func (p parked) decrementCounter() { sys.Words(p.counters.data())[p.slot].Add(^uint64(0)) }
 
-// releaseParked releases the tensors that their receivers have released. The caller must hold the
-// lock.
+// releaseParked releases the tensors that their receivers have released, and files of counters
+// that are no longer used. The caller must hold limbo's lock.
 func releaseParked() (err error) {
 	left := limbo.parked[:0]
 	old := map[*region]int{}
@@ -86,14 +88,15 @@ func releaseParked() (err error) {
 	return err
 }
 
-// dropCounters retires the current file of counters. The file is removed now if no message uses it.
-// The caller must hold the lock.
+// dropCounters retires the current file of counters, so that the next message gets a new one.
+// The file is removed now if no message uses it, and otherwise by releaseParked. The caller must
+// hold limbo's lock.
 func dropCounters() error {
 	r := limbo.counters
 	limbo.counters = nil
 	for _, p := range limbo.parked {
 		if p.counters == r {
-			return nil // collect removes it after its last message
+			return nil // releaseParked removes it after its last message
 		}
 	}
 	if r == nil {
@@ -119,7 +122,8 @@ func CollectCUDA() (out int, err error) {
 // deviceTensors gives access to the memory of tensors on devices.
 var deviceTensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
-// shareCUDA shares the memory of a tensor on a device, and encodes rebuild_cuda_tensor.
+// shareCUDA shares the memory of a tensor on a device, and encodes rebuild_cuda_tensor. learned
+// is the value of requires_grad. The memory is retained until the receiver releases it.
 func (e *exporter) shareCUDA(t *tensor.Tensor, class python.Global, learned bool) (any, error) {
 	by, err := e.opts.deviceIPC()
 	if err != nil {

@@ -45,8 +45,8 @@ func dialStream(ctx context.Context, network, addr string) (stream, error) {
 	return d.DialContext(ctx, network, addr)
 }
 
-// handshake authenticates s if opts has a key, and returns a connection over it. It closes s if the
-// handshake fails.
+// handshake returns a connection over s. If opts has a key, it first authenticates the peer with
+// auth. It closes s if the handshake fails. The error is [context.Cause] if ctx is done first.
 func handshake(ctx context.Context, s stream, opts Options, auth func(io.ReadWriter, []byte) error) (*Conn, error) {
 	c := newConn(s, opts)
 	if len(opts.AuthKey) == 0 {
@@ -124,8 +124,9 @@ func (l *Listener) acceptStream() (stream, error) {
 	return s, err
 }
 
-// authenticateConn authenticates a new connection in its own goroutine, so that a slow peer does
-// not delay others. It blocks while maxWaiting connections are not accepted.
+// authenticateConn takes ownership of a new connection and authenticates it in a goroutine, so
+// that a slow peer does not delay others. It blocks while maxWaiting, 64, authenticated
+// connections wait for [Listener.Accept].
 func (l *Listener) authenticateConn(s stream) {
 	l.strangers.Enter(s, sourceOf(s))
 	l.done.Go(func() {
@@ -142,7 +143,8 @@ func (l *Listener) authenticateConn(s stream) {
 	}
 }
 
-// sourceOf returns the user ID or the host of the peer.
+// sourceOf returns the user ID of the peer of a Unix socket, as an int, or the host of a TCP
+// peer, as a string. It returns nil for any other stream.
 func sourceOf(s stream) any {
 	switch s := s.(type) {
 	case *sys.Conn:
@@ -155,8 +157,9 @@ func sourceOf(s stream) any {
 	return nil
 }
 
-// acquireSlot acquires a place for a connection that waits to be accepted. It returns false if the
-// listener is closed first.
+// acquireSlot acquires one of the maxWaiting places for connections that wait to be accepted,
+// and blocks until there is one. It returns false if the listener is closed first. Otherwise the
+// caller must receive from l.waiting to release the place.
 func (l *Listener) acquireSlot() bool {
 	select {
 	case l.waiting <- struct{}{}:
@@ -166,8 +169,8 @@ func (l *Listener) acquireSlot() bool {
 	}
 }
 
-// deliverConn passes an authenticated connection to [Listener.Accept], or closes it if the listener
-// is closed.
+// deliverConn passes an authenticated connection to [Listener.Accept], and blocks until it is
+// accepted. It closes the connection if the listener is closed.
 func (l *Listener) deliverConn(c *Conn) {
 	if !l.acquireSlot() {
 		c.Close()
@@ -210,8 +213,9 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// fromPython converts a socket address from its form in Python: a str or bytes object that starts
-// with NUL if the address is abstract.
+// fromPython converts a socket address from its form in Python, a str or bytes object that
+// starts with NUL if the address is abstract, to the form of [Dial]. The error wraps
+// [ErrProtocol] for a value of another type.
 func fromPython(addr any) (string, error) {
 	var s string
 	switch a := addr.(type) {

@@ -68,7 +68,8 @@ var (
 	exceptionWrapper = named("torch._utils.ExceptionWrapper")
 )
 
-// A loaderWorker serves the batches of one DataLoader worker.
+// A loaderWorker serves the batches of one DataLoader worker. [Child.newLoaderWorker] makes it.
+// One goroutine may use it at a time.
 type loaderWorker struct {
 	Worker
 	info             data.Info
@@ -119,8 +120,9 @@ func (c Child) loaderWorker(ctx context.Context, args python.Tuple, stateful boo
 	return c.drainMessages(ctx)
 }
 
-// serve answers the DataLoader's requests until it sends None. If failed is not nil, serve does not
-// open the data set, and the script gets that error.
+// serve answers the DataLoader's requests until it sends None, and then closes the data set. If
+// failed is not nil, serve does not open the data set, and the script gets that error. The
+// returned error is one of the connection, after which no batch can be sent.
 func (w *loaderWorker) serve(ctx context.Context, failed error) error {
 	if failed == nil {
 		failed = w.recoverPanic(func() error { return w.open(ctx) })
@@ -203,8 +205,9 @@ func (c Child) newLoaderWorker(args python.Tuple) (*loaderWorker, error) {
 	return w, err
 }
 
-// answerControl answers a message that is no request for a batch. It returns the error that
-// prevents the next batch.
+// answerControl answers a message that is no request for a batch: the start of an epoch, or of a
+// worker of a StatefulDataLoader. failed is the pending error of the worker. It returns the
+// error that the next request for a batch must report, or nil.
 func (w *loaderWorker) answerControl(ctx context.Context, m *python.Record, failed error) error {
 	switch {
 	case m.Class == resumeIteration:
@@ -215,7 +218,8 @@ func (w *loaderWorker) answerControl(ctx context.Context, m *python.Record, fail
 	return protocolError("message of a DataLoader has class %s, want a resume message", m.Class)
 }
 
-// startEpoch starts the next epoch of a persistent worker and acknowledges it.
+// startEpoch starts the next epoch of a persistent worker and acknowledges the request m. It
+// returns the error that the next request for a batch must report, or nil.
 func (w *loaderWorker) startEpoch(ctx context.Context, m *python.Record) error {
 	w.ended = false
 	w.info.Epoch++
@@ -229,7 +233,9 @@ func (w *loaderWorker) startEpoch(ctx context.Context, m *python.Record) error {
 	return w.recoverPanic(func() error { return w.open(ctx) })
 }
 
-// sendBatch sends the batch with the given index, or the exception that prevented it.
+// sendBatch fetches the batch for index and sends it under number, or the exception that
+// prevented it. If failed is not nil, that is the exception, and nothing is fetched. The
+// returned error is one of the connection or of a malformed request, and ends the worker.
 func (w *loaderWorker) sendBatch(ctx context.Context, number, index any, failed error) error {
 	var batch any
 	var snapshot bool

@@ -19,8 +19,8 @@ import (
 // such a thread. An object lives as long as its reference count is positive. See
 // https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/managers.py.
 
-// A Manager is a client of the server of a Python BaseManager or SyncManager. Its methods may be
-// called from several goroutines.
+// A Manager is a client of the server of a Python BaseManager or SyncManager. [DialManager]
+// makes it. Its methods may be called from several goroutines.
 type Manager struct {
 	network, addr string
 	opts          Options
@@ -100,7 +100,8 @@ func (m *Manager) Close() (err error) {
 	return err
 }
 
-// callOnce makes one administrative request on a new connection.
+// callOnce makes one administrative request on a new connection, and returns the value of the
+// answer. If the server raises an exception, the error is a *[RemoteError].
 func (m *Manager) callOnce(ctx context.Context, method string, args ...any) (any, error) {
 	c, err := Dial(ctx, m.network, m.addr, m.opts)
 	if err != nil {
@@ -110,7 +111,8 @@ func (m *Manager) callOnce(ctx context.Context, method string, args ...any) (any
 	return m.request(ctx, c, nil, method, args)
 }
 
-// threadConn returns a connection that is bound to a thread of the server.
+// threadConn returns a connection that is bound to a thread of the server, for the exclusive use
+// of the caller. The caller must pass it to putConn or close it.
 func (m *Manager) threadConn(ctx context.Context) (*Conn, error) {
 	m.mu.Lock()
 	if n := len(m.idle); n > 0 {
@@ -131,7 +133,8 @@ func (m *Manager) threadConn(ctx context.Context) (*Conn, error) {
 	return c, nil
 }
 
-// putConn returns a connection of thread after use.
+// putConn takes back a connection of threadConn after use. It keeps the connection for later
+// calls, or closes it.
 func (m *Manager) putConn(c *Conn) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,8 +145,9 @@ func (m *Manager) putConn(c *Conn) {
 	m.idle = append(m.idle, c)
 }
 
-// request sends a request and waits for its answer. It closes c on an error that is not the
-// server's, because the answer could arrive later.
+// request sends a request and waits for its answer. object is the ID of the object, or nil for
+// an administrative request. If the server raises an exception, the error is a *[RemoteError].
+// On any other error request closes c, because the answer could arrive later.
 func (m *Manager) request(ctx context.Context, c *Conn, object any, method string, args []any) (v any, err error) {
 	kwargs := Keywords{}
 	if n := len(args); n > 0 {
@@ -175,7 +179,9 @@ func (m *Manager) request(ctx context.Context, c *Conn, object any, method strin
 	return v, nil
 }
 
-// decodeAnswer decodes an answer (kind, value).
+// decodeAnswer decodes an answer (kind, value). It returns the value, or a *[Proxy] for an
+// answer that refers to an object. The error is a *[RemoteError] for an exception, and otherwise
+// wraps [ErrProtocol].
 func (m *Manager) decodeAnswer(got any) (any, error) {
 	pair, _ := got.(python.Tuple)
 	if len(pair) != 2 {

@@ -18,8 +18,8 @@ import (
 // after torch.multiprocessing.set_sharing_strategy("file_system"), but that setting is not visible
 // to a process of another program.
 
-// scriptFiles tracks the open descriptors of the process that receives the batches, and selects the
-// strategy for sending them.
+// scriptFiles tracks the open descriptors of the process that receives the batches, and selects
+// the strategy for sending them. The zero value tracks no process. One goroutine may use it.
 type scriptFiles struct {
 	pid     int // 0 if no process is tracked
 	workers int // the number of workers that send to the process
@@ -30,7 +30,8 @@ type scriptFiles struct {
 // maxPause is the largest number of batches between two checks.
 const maxPause = 64
 
-// nextStrategy returns the strategy for the next batch.
+// nextStrategy returns the strategy for the next batch, [Auto] or [FileSystem]. It must be
+// called once per batch.
 func (f *scriptFiles) nextStrategy() Strategy {
 	if f.pid == 0 {
 		return Auto
@@ -63,8 +64,9 @@ func (w *loaderWorker) trackParent() {
 	}
 }
 
-// batchMemory allocates the tensors of a batch, uninitialized, in one storage that PyTorch can map.
-// Inner fields stay in private memory.
+// batchMemory allocates the tensors of a batch, uninitialized, in one storage that PyTorch can
+// map. Inner fields stay in private memory. The caller must close the tensors, which batchMemory
+// does itself on an error.
 func (w *loaderWorker) batchMemory(fields []tree.Field) (all []*tensor.Tensor, err error) {
 	all = make([]*tensor.Tensor, len(fields))
 	defer func() {

@@ -73,7 +73,7 @@ var allowed = sync.OnceValue(func() pickle.Table {
 	return t
 })
 
-// newAuthString decodes an authkey as Python pickles it.
+// newAuthString is the constructor of an authkey as Python pickles it, and returns a []byte.
 func newAuthString(args python.Tuple) (any, error) {
 	if len(args) == 1 {
 		if b, ok := args[0].([]byte); ok {
@@ -83,7 +83,7 @@ func newAuthString(args python.Tuple) (any, error) {
 	return nil, fmt.Errorf("authkey has %d parts, want 1", len(args))
 }
 
-// newEnum decodes the value of a Python enum member.
+// newEnum is the constructor of a Python enum member, and returns its value, an int64.
 func newEnum(args python.Tuple) (any, error) {
 	if len(args) == 1 {
 		if n, ok := args[0].(int64); ok {

@@ -60,14 +60,16 @@ var pidSpace = sync.OnceValues(func() (string, error) {
 
 var names atomic.Int64
 
-// freshName returns a name for shared memory that identifies this process as its owner.
+// freshName returns a new name for shared memory that identifies this process as its owner. It
+// starts with a slash, as for shm_open. It returns an error if /proc cannot be read.
 func freshName() (string, error) {
 	name, err := ownerName(os.Getpid(), names.Add(1))
 	return "/" + name, err
 }
 
-// ownerName returns the n-th name of a process in this PID namespace. The pid must come first after
-// the prefix, as in PyTorch's names: CUDATensor.senderPID and leave.py read it.
+// ownerName returns the n-th name of a process in this PID namespace, without a slash. It
+// returns an error if the process has ended or /proc cannot be read. The pid must come first
+// after the prefix, as in PyTorch's names: CUDATensor.senderPID and leave.py read it.
 func ownerName(pid int, n int64) (string, error) {
 	start, err := sys.StartTime(pid)
 	if err != nil {
@@ -77,7 +79,7 @@ func ownerName(pid int, n int64) (string, error) {
 	return fmt.Sprintf("%s%d_%d_%s_%d", namePrefix, pid, start, space, n), err
 }
 
-// parseOwner returns the owner in a name of ownerName.
+// parseOwner returns the owner in a name of ownerName. ok is false for any other name.
 func parseOwner(name string) (o owner, ok bool) {
 	name, ok = strings.CutPrefix(name, namePrefix)
 	parts := strings.Split(name, "_")
@@ -94,7 +96,7 @@ func parseOwner(name string) (o owner, ok bool) {
 // another PID space.
 func (o owner) hasEnded() bool { return o.isLocal() && !o.isAlive() }
 
-// isLocal reports whether the owner is in this process's PID namespace.
+// isLocal reports whether the owner is known to be in this process's PID namespace.
 func (o owner) isLocal() bool {
 	space, err := pidSpace()
 	return err == nil && space == o.space
@@ -123,7 +125,8 @@ func sweepShared() {
 	}
 }
 
-// regionUnlocked reports whether the owner of a named region, in any PID namespace, has ended.
+// regionUnlocked reports whether the owner of the named region at path, in any PID namespace,
+// has ended. It returns false for a region that is younger than lockGrace or cannot be examined.
 func regionUnlocked(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || time.Since(info.ModTime()) < lockGrace {

@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 )
 
-// withoutPaths replaces the pathlib paths in an argument of a data set by strings.
+// withoutPaths returns an argument of a data set with strings in place of the pathlib paths,
+// also those in lists, tuples and dicts. It does not change v.
 func withoutPaths(v any) any {
 	switch v := v.(type) {
 	case *python.Record:
@@ -39,8 +40,9 @@ func eachWithoutPaths(items []any) []any {
 	return all
 }
 
-// pathOf returns the path of a pathlib.PosixPath or PurePosixPath. Before Python 3.13 its
-// constructor arguments are the parts of the path, from then on the whole path.
+// pathOf returns the path of a pathlib.PosixPath or PurePosixPath, and false for any other
+// object. Before Python 3.13 its constructor arguments are the parts of the path, from then on
+// the whole path.
 func pathOf(r *python.Record) (string, bool) {
 	if m := r.Class.Module; m != "pathlib" && m != "pathlib._local" || !strings.HasSuffix(r.Class.Name, "PosixPath") {
 		return "", false

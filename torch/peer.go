@@ -53,7 +53,8 @@ func newPeer(uid, pid int) peer {
 	return peer{process{pid, start}, uid == os.Getuid() && samePIDs(pid)}
 }
 
-// samePIDs reports whether a process is in the PID namespace of this one.
+// samePIDs reports whether a process is in the PID namespace of this one. It returns false if
+// that cannot be determined.
 func samePIDs(pid int) bool {
 	mine, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
@@ -63,5 +64,5 @@ func samePIDs(pid int) bool {
 	return err == nil && mine == theirs
 }
 
-// parentPeer returns the process that started this one.
+// parentPeer returns the process that started this one, or the zero peer if it has ended.
 func parentPeer() peer { return newPeer(os.Getuid(), os.Getppid()) }

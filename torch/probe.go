@@ -24,7 +24,9 @@ type probed struct {
 	Classes []string `json:"classes"` // null if the data set has no class names
 }
 
-// probe opens a data set and writes its length and class names to out, before any worker exists.
+// probe opens a data set and writes its length and class names to out as JSON, in the form of
+// probed, before any worker exists. args are the registered name of the data set and,
+// optionally, its keyword arguments as a JSON object.
 func (c Child) probe(ctx context.Context, out io.Writer, args []string) error {
 	if len(args) < 1 || len(args) > 2 {
 		return fmt.Errorf("usage: %s NAME [ARGS], with ARGS the keyword arguments as JSON, such as {\"root\": "+

@@ -13,7 +13,8 @@ import (
 // abandoned in the server, where their results would be lost.
 const slice = 0.1 // seconds
 
-// isRemote reports whether err is an exception of one of the classes.
+// isRemote reports whether err is a [RemoteError] of one of the classes, which are names with
+// their modules, such as "builtins.KeyError".
 func isRemote(err error, classes ...string) bool {
 	var remote *RemoteError
 	if !errors.As(err, &remote) {
@@ -22,7 +23,9 @@ func isRemote(err error, classes ...string) bool {
 	return slices.Contains(classes, remote.Class)
 }
 
-// repeatCall repeats a call, which must return within about slice, until it is done or ctx is.
+// repeatCall repeats a call, which must return within about slice, until it reports that it is
+// done or returns an error. If ctx is done first, it returns [context.Cause] after the current
+// call.
 func repeatCall(ctx context.Context, call func(ctx context.Context) (done bool, err error)) error {
 	for {
 		if ctx.Err() != nil {
@@ -34,7 +37,8 @@ func repeatCall(ctx context.Context, call func(ctx context.Context) (done bool, 
 	}
 }
 
-// wait repeats a method until it returns true.
+// wait calls a method of the object again and again until it returns true. If ctx is done first,
+// it returns [context.Cause].
 func (p *Proxy) wait(ctx context.Context, method string, args ...any) error {
 	return repeatCall(ctx, func(ctx context.Context) (bool, error) { return As[bool](p.Call(ctx, method, args...)) })
 }
@@ -92,7 +96,8 @@ func (m *Manager) Namespace(ctx context.Context) (Container, error) {
 // sequenceOf returns a list that is never nil, because nil would be encoded as None.
 func sequenceOf(items []any) []any { return append([]any{}, items...) }
 
-// accessMethod returns the name of the Python method that gets, sets or deletes an item.
+// accessMethod returns the name of the Python method for an item of the container. The argument
+// must be "get", "set" or "del".
 func (c Container) accessMethod(what string) string {
 	if c.class == proxyClasses["Namespace"] {
 		return map[string]string{"get": "__getattribute__", "set": "__setattr__", "del": "__delattr__"}[what]
@@ -239,7 +244,8 @@ func (s semaphoreProxy) Permits() (int, error) {
 	return As[int](callNonBlocking(func(ctx context.Context) (any, error) { return s.Call(ctx, "get_value") }))
 }
 
-// callNonBlocking makes a call that does not block in the server.
+// callNonBlocking makes a call that does not block in the server, with a time limit of 10
+// seconds.
 func callNonBlocking(call func(ctx context.Context) (any, error)) (any, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

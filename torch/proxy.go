@@ -27,13 +27,15 @@ type Proxy struct {
 	calling  sync.Mutex    // serializes the calls on own
 }
 
-// sharedProxy is a reference that the server has counted. It is released once.
+// sharedProxy is a reference that the server has counted. A [Proxy] and the results of its
+// [Proxy.Thread] share one, and it is released once.
 type sharedProxy struct {
 	once sync.Once
 	err  error
 }
 
-// adoptReference returns a proxy for a reference that the server has already counted.
+// adoptReference returns a proxy for a reference that the server has already counted. id
+// identifies the object and name is its registered type. The caller must close the proxy.
 func (m *Manager) adoptReference(name, id string, exposed []string) *Proxy {
 	p := &Proxy{m: m, name: name, id: id, exposed: exposed, class: proxyClass(name), shared: new(sharedProxy)}
 	m.mu.Lock()
@@ -134,7 +136,7 @@ type token struct {
 	network, addr string
 }
 
-// decodeToken decodes the state (name, address, id) of a Token.
+// decodeToken decodes the state (name, address, id) of a Token. The error wraps [ErrProtocol].
 func (i *importer) decodeToken(o *pickle.Object) (t token, err error) {
 	state, _ := o.State.(python.Tuple)
 	if len(state) != 3 {
@@ -160,8 +162,8 @@ func (i *importer) decodeToken(o *pickle.Object) (t token, err error) {
 	return t, err
 }
 
-// decodeProxy decodes RebuildProxy(class, token, serializer, {'exposed': …}) and increments the
-// reference count of the object.
+// decodeProxy decodes RebuildProxy(class, token, serializer, {'exposed': …}) to a *[Proxy], and
+// increments the reference count of the object in its server.
 func (i *importer) decodeProxy(o *pickle.Object) (any, error) {
 	class, err := value.Arg[python.Global](o, 0)
 	if err != nil {
@@ -202,7 +204,8 @@ func (i *importer) decodeProxy(o *pickle.Object) (any, error) {
 	return p, nil
 }
 
-// encodeProxy encodes a proxy. The receiver increments the reference count of the object.
+// encodeProxy encodes a proxy, or None if p is nil. The receiver increments the reference count
+// of the object, so p must stay open until then.
 func (e *exporter) encodeProxy(p *Proxy) (any, error) {
 	if p == nil {
 		return nil, nil

@@ -72,7 +72,8 @@ func NewSimpleQueue(o Options) (Queue, error) {
 	return q, nil
 }
 
-// newPipeQueue creates the pipe of a queue and the locks of its ends.
+// newPipeQueue creates the pipe of a queue and the locks of its ends. If o has no authkey, the
+// queue uses the key of this process. The caller must close the queue.
 func newPipeQueue(o Options) (_ *pipeQueue, err error) {
 	if len(o.AuthKey) == 0 {
 		o.AuthKey = processKey()
@@ -184,8 +185,8 @@ var (
 	simpleQueueClass = named("multiprocessing.queues.SimpleQueue")
 )
 
-// decodeQueue decodes the state (ignore_epipe, maxsize, reader, writer, rlock, wlock, sem, pid) of
-// a Queue, or (reader, writer, rlock, wlock) of a SimpleQueue.
+// decodeQueue decodes the state (ignore_epipe, maxsize, reader, writer, rlock, wlock, sem, pid)
+// of a Queue, or (reader, writer, rlock, wlock) of a SimpleQueue, to a *pipeQueue.
 func (i *importer) decodeQueue(o *pickle.Object) (any, error) {
 	state, _ := o.State.(python.Tuple)
 	q := new(pipeQueue)

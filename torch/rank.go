@@ -71,11 +71,13 @@ func ReadRank() (*Rank, error) {
 	return r, nil
 }
 
-// environment reads integers from the environment, and keeps the first error.
+// environment reads integers from the environment, and keeps the first error in err, for the
+// caller to check at the end.
 type environment struct{ err error }
 
-// readInt returns the value of a variable, which must be a non-negative integer. If the variable is
-// not set, readInt returns other, or records an error if other is negative.
+// readInt returns the value of a variable, which must be a non-negative integer. If the variable
+// is not set, readInt returns other, or records an error if other is negative. The result is
+// undefined after an error, which wraps [ErrNoRank].
 func (e *environment) readInt(name string, other int) int {
 	text, set := os.LookupEnv(name)
 	n, err := strconv.Atoi(text)
@@ -110,7 +112,8 @@ func Rendezvous(ctx context.Context, o StoreOptions) (*Rank, error) {
 	return r, nil
 }
 
-// openStore serves the store if this rank has to, and otherwise connects to it.
+// openStore serves the store if this rank has to, and otherwise connects to it. It sets
+// r.Serves. The caller must close the store.
 func (r *Rank) openStore(ctx context.Context, o StoreOptions) (*Store, error) {
 	if r.Serves = r.Rank == 0 && !r.AgentStore; !r.Serves {
 		return DialStore(ctx, r.MasterAddr, o)

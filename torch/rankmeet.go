@@ -22,7 +22,8 @@ import (
 //
 // The round is the number of earlier calls with the same name on this rank, starting at 0.
 
-// rounds counts the calls by name.
+// rounds counts the collective calls of this rank by name. The zero value is ready, and its
+// methods may be called from several goroutines.
 type rounds struct {
 	mu   sync.Mutex
 	next map[string]int
@@ -98,9 +99,11 @@ type meeting struct {
 }
 
 // Connect connects to the rank on this machine that called [Rank.Listen] with the same name, and
-// waits until there is one. It also connects to a multiprocessing.connection.Listener that a script
-// has published in the store. Both processes share the memory of tensors that are sent over the
-// connection. The caller must close it.
+// waits until there is one. It also connects to a multiprocessing.connection.Listener that a
+// script has published in the store. Both processes share the memory of tensors that are sent
+// over the connection. The caller must close it. The error is a *[StoreError] if the store fails
+// or ctx is done before there is a listener, and wraps [ErrProtocol] if the entry in the store
+// is malformed. Connect uses the authkey in the entry, not [Options.AuthKey].
 func (r *Rank) Connect(ctx context.Context, name string, o Options) (*Conn, error) {
 	text, err := r.Store.Get(ctx, "share/"+name)
 	if err != nil {
@@ -126,7 +129,8 @@ func (r *Rank) Connect(ctx context.Context, name string, o Options) (*Conn, erro
 
 // Listen lets other ranks on this machine connect to this one under a name. [Listener.Accept]
 // returns a connection for each rank that calls [Rank.Connect], or Client in Python. If
-// [Options.AuthKey] is empty, Listen generates a key. The caller must close the listener.
+// [Options.AuthKey] is empty, Listen generates a key. Every client of the store can read the
+// key. The caller must close the listener.
 func (r *Rank) Listen(ctx context.Context, name string, o Options) (*Listener, error) {
 	if len(o.AuthKey) == 0 {
 		o.AuthKey = []byte(rand.Text())

@@ -62,8 +62,9 @@ func (c *Conn) RecvBytes(ctx context.Context) (b []byte, err error) {
 	return a.bytes, nil
 }
 
-// nextArrival returns the next message. The caller must call recordReceived or reinsertMessage on
-// c.came afterwards.
+// nextArrival returns the next message, and blocks until there is one. If ctx is done first, the
+// error is [context.Cause]. After a message, the caller must call recordReceived or
+// reinsertMessage on c.came.
 func (c *Conn) nextArrival(ctx context.Context) (arrival, error) {
 	for {
 		if a, ok := c.came.takeFirst(); ok {
@@ -83,8 +84,8 @@ func (c *Conn) nextArrival(ctx context.Context) (arrival, error) {
 }
 
 // readMessage reads a message. ok is false if the caller should check c.came again instead. The
-// caller must hold the reader's lock. readMessage releases it in all cases, if necessary after the
-// rest of the frame has been read.
+// caller must hold the reader's lock, which means that c.reading contains its element.
+// readMessage releases it in all cases, if necessary after the rest of the frame has been read.
 func (c *Conn) readMessage(ctx context.Context) (a arrival, ok bool, err error) {
 	until, stop, ok := c.came.watchContext(ctx)
 	if !ok {
@@ -117,9 +118,10 @@ func (c *Conn) beginFrame(ctx context.Context) error {
 	return c.lock.Acquire(ctx)
 }
 
-// receiveFrame reads a message, or the rest of one that was partly read, after beginFrame. It
-// releases the lock of the queue's end. If ctx is done in the middle of the message, it returns
-// errBegun and the lock stays held.
+// receiveFrame reads a message, or the rest of one that was partly read. The caller must have
+// called beginFrame and hold the reader's lock, which stays held. receiveFrame releases the lock
+// of the queue's end. If ctx is done in the middle of the message, it returns errBegun and that
+// lock stays held.
 func (c *Conn) receiveFrame(ctx context.Context) (b []byte, err error) {
 	err = c.runWithin(ctx, c.stream.SetReadDeadline, func() (err error) {
 		b, err = c.part.read(c.stream, c.opts.maxMessage())
@@ -134,9 +136,12 @@ func (c *Conn) receiveFrame(ctx context.Context) (b []byte, err error) {
 	return b, c.unlock(c.explainError(ctx, err))
 }
 
-// runWithin runs do and cancels it through the deadline when ctx is done. do must return errIdle or
-// errBegun at a deadline. After any other error, the position in the stream is unknown, so
-// runWithin closes the connection.
+// runWithin runs do, which reads or writes a frame, and interrupts it through deadline when ctx
+// is done. deadline sets the deadline of that direction. do must return errIdle at an expired
+// deadline before the first byte, and errBegun after it. runWithin returns [context.Cause] for
+// errIdle, and errBegun and [io.EOF] as they are. After any other error the position in the
+// stream is unknown, so runWithin closes the connection. The error is [ErrClosed] if the
+// connection was closed before.
 func (c *Conn) runWithin(ctx context.Context, deadline func(time.Time) error, do func() error) error {
 	if c.broken.Load() {
 		return ErrClosed
@@ -171,7 +176,9 @@ func (c *Conn) runWithin(ctx context.Context, deadline func(time.Time) error, do
 	return err
 }
 
-// readRest completes a partly read message, and releases the reader's lock.
+// readRest completes a partly read message, appends it to c.came, and releases the reader's
+// lock, which its starter must hold. It blocks until the message is complete, so it runs in a
+// goroutine of its own.
 func (c *Conn) readRest() {
 	if b, err := c.receiveFrame(context.Background()); err == nil {
 		c.came.appendMessage(b)
@@ -181,7 +188,8 @@ func (c *Conn) readRest() {
 	<-c.reading
 }
 
-// readAhead buffers messages until the connection ends or their size exceeds MaxMessage.
+// readAhead reads messages into c.came until the connection ends or their size exceeds
+// [Options.MaxMessage]. It blocks until then. The caller must not hold the reader's lock.
 func (c *Conn) readAhead() {
 	for bytes := int64(0); bytes < c.opts.maxMessage(); {
 		c.reading <- struct{}{}
@@ -201,7 +209,8 @@ func (c *Conn) readAhead() {
 	}
 }
 
-// unlock releases the lock of the queue's end, if there is one, and returns err.
+// unlock releases the lock of the queue's end, if there is one. It returns err, joined with the
+// error of the release.
 func (c *Conn) unlock(err error) error {
 	if c.lock == nil {
 		return err
@@ -219,7 +228,8 @@ type arrival struct {
 	unpacking *unpacking // not nil if a call has started to decode it
 }
 
-// arrivals is a queue of messages that were read and not received.
+// arrivals is a queue of messages that were read from a connection and not received. Its methods
+// may be called from several goroutines.
 type arrivals struct {
 	mu        sync.Mutex
 	all       []arrival // ordered by number
@@ -234,7 +244,8 @@ type arrivals struct {
 // errGivenBack interrupts the reader when a call has given a message back.
 var errGivenBack = errors.New("torch: message returned by another call")
 
-// appendMessage appends a message that no call is waiting for.
+// appendMessage appends a message that no call is waiting for, and wakes a waiting call. If the
+// queue is closed, the message is dropped.
 func (m *arrivals) appendMessage(b []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -242,8 +253,8 @@ func (m *arrivals) appendMessage(b []byte) {
 	m.insert(arrival{number: m.last, bytes: b})
 }
 
-// assignNumber assigns a number to a message that the reader returns directly. The caller must call
-// recordReceived or reinsertMessage for it.
+// assignNumber returns an arrival with the next number for a message that the reader returns
+// directly. The caller must call recordReceived or reinsertMessage for it.
 func (m *arrivals) assignNumber(b []byte) arrival {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -252,8 +263,8 @@ func (m *arrivals) assignNumber(b []byte) arrival {
 	return arrival{number: m.last, bytes: b}
 }
 
-// takeFirst removes the first message. The caller must call recordReceived or reinsertMessage for
-// it.
+// takeFirst removes and returns the first message, for which the caller must call recordReceived
+// or reinsertMessage. ok is false if there is none.
 func (m *arrivals) takeFirst() (a arrival, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -298,7 +309,7 @@ func (m *arrivals) insert(a arrival) {
 	m.wakeWaiter()
 }
 
-// wakeWaiter wakes a waiting call. The caller must hold m.mu.
+// wakeWaiter wakes one call that waits for m.signal, now or later. The caller must hold m.mu.
 func (m *arrivals) wakeWaiter() {
 	select {
 	case m.signal <- struct{}{}:
@@ -306,8 +317,10 @@ func (m *arrivals) wakeWaiter() {
 	}
 }
 
-// watchContext returns a context for the reader that is also canceled when a message is given back.
-// ok is false if a message is available already. The caller must call stop.
+// watchContext returns a context for a call that is about to read from the connection. It is
+// canceled with ctx, and with the cause errGivenBack when a message is given back. ok is false,
+// and until and stop are nil, if a message is available already. Otherwise the caller must call
+// stop when it has read.
 func (m *arrivals) watchContext(ctx context.Context) (until context.Context, stop func(), ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -338,7 +351,8 @@ func (m *arrivals) close() {
 	}
 }
 
-// dropMessages decodes messages and closes their contents, which returns the memory to the senders.
+// dropMessages decodes messages and closes their contents, which returns the memory to the
+// senders. It may block on the senders.
 func (m *arrivals) dropMessages(all ...arrival) {
 	for _, a := range all {
 		_ = a.unpack(context.Background(), m.importer) // fails only if the context is done

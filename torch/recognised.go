@@ -14,7 +14,8 @@ import (
 	"github.com/shoal-mp/shoal/torch/internal/vision"
 )
 
-// An opener opens the data set that a Python object of a certain class represents.
+// An opener opens the data set that r, a Python object of a certain class, represents. It
+// registers with s the data sets that must be closed.
 type opener func(s *source, ctx context.Context, r *python.Record) (data.Dataset, error)
 
 // chainDataset is the class that concatenates IterableDatasets.
@@ -68,7 +69,8 @@ func openPictures(s *source, ctx context.Context, r *python.Record) (data.Datase
 // makesTensor contains the functions that, as a target_transform, make the class a tensor.
 var makesTensor = map[python.Global]bool{named("torch.tensor"): true, named("torch.as_tensor"): true}
 
-// importedReader returns the opener of a class with a reader in an imported package.
+// importedReader returns the opener of a class that from reads, a reader in a package that the
+// program imports.
 func importedReader(from reader.Reader) opener {
 	return func(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 		ds, err := from.Open(r)
@@ -117,7 +119,9 @@ func openConcat(s *source, ctx context.Context, r *python.Record) (data.Dataset,
 	return data.NewConcatDataset(all...), nil
 }
 
-// openTensorDataset opens a TensorDataset. Its tensors lie in memory shared with PyTorch.
+// openTensorDataset opens a TensorDataset. Its tensors lie in memory shared with PyTorch. The
+// error wraps [ErrUnsupported] if there is no tensor or the tensors have different numbers of
+// rows.
 func openTensorDataset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	parts, err := listAttribute(r, "tensors")
 	if err != nil {
@@ -141,7 +145,8 @@ func openTensorDataset(s *source, ctx context.Context, r *python.Record) (data.D
 	return s.openAndRegister(ctx, data.NewTensorDataset(all...), false)
 }
 
-// listAttribute returns the items of an attribute that must be a list or a tuple.
+// listAttribute returns the items of an attribute that must be a list or a tuple. The error
+// wraps [ErrUnsupported] otherwise.
 func listAttribute(r *python.Record, name string) ([]any, error) {
 	v, _ := attribute(r, name)
 	switch v := v.(type) {
@@ -153,8 +158,9 @@ func listAttribute(r *python.Record, name string) ([]any, error) {
 	return nil, unsupported("%s.%s is %T, want a list", r.Class, name, v)
 }
 
-// indicesOf decodes the indices of a Subset of n samples: a list, a range, a tensor or an array. A
-// negative index counts from the end, as in Python.
+// indicesOf decodes the indices of a Subset of a data set of n samples: a list, a range, a
+// tensor or an array. A negative index counts from the end, as in Python; the results are from 0
+// to n-1. The error wraps [ErrUnsupported] if an index is out of range.
 func indicesOf(v any, n int) ([]int, error) {
 	list, err := decodeIndices(v, n, "a Subset")
 	if err != nil {
@@ -172,7 +178,9 @@ func indicesOf(v any, n int) ([]int, error) {
 	return list, nil
 }
 
-// decodeIndices decodes indices into n samples. whose names their owner in errors.
+// decodeIndices decodes indices into n samples: a list, a range, a tensor or an array of
+// integers. It does not check their range, and negative ones stay negative. The last argument
+// names the owner of the indices in errors.
 func decodeIndices(v any, n int, whose string) (list []int, err error) {
 	switch x := v.(type) {
 	case *python.Record:
@@ -212,7 +220,8 @@ func isWhole(t *tensor.Tensor) bool {
 	return false
 }
 
-// numbersOf decodes a list of Python, numpy or torch integers.
+// numbersOf decodes a list of Python, numpy or torch integers. The last argument names the owner
+// of the indices in errors.
 func numbersOf(v any, whose string) ([]int, error) {
 	var items []any
 	if err := assign(&items, v); err != nil {
@@ -230,8 +239,9 @@ func numbersOf(v any, whose string) ([]int, error) {
 	return list, nil
 }
 
-// rangeOf decodes a range object. It stops at the first index outside of n samples in either
-// direction, so that a huge range costs no memory.
+// rangeOf decodes a range object. The first index outside of n samples, in either direction, is
+// the last of the result, so that a huge range costs no memory and the caller can report the
+// index. The last argument names the owner of the indices in errors.
 func rangeOf(r *python.Record, n int, whose string) (list []int, err error) {
 	var part [3]int
 	if r.Class != named("builtins.range") {

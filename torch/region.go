@@ -31,8 +31,9 @@ const headerSize = 64
 // shmDir is the directory where the C library keeps named shared memory.
 const shmDir = "/dev/shm"
 
-// A region is a file with a storage: see Note [Regions]. The lock of regions guards its fields,
-// except those that never change.
+// A region is a file with a storage: see Note [Regions]. newRegion makes one for a storage of
+// this process, and [regionTable.receive] one for a storage of PyTorch. The lock of regions,
+// regions.mu, guards its fields, except those that never change.
 type region struct {
 	file    *os.File // an open file description counted by the kernel; see sys.OpenElsewhere
 	mem     []byte   // the whole mapping
@@ -51,7 +52,8 @@ type region struct {
 	peers   []process // processes that may still open it
 }
 
-// data returns the memory of the storage.
+// data returns the memory of the storage, without the header. It is valid until the region is
+// discarded.
 func (r *region) data() []byte {
 	begin := r.headerBytes()
 	end := begin + r.nbytes
@@ -65,13 +67,16 @@ func (r *region) headerBytes() int {
 	return headerSize
 }
 
-// refCount returns the reference count of a named region.
+// refCount returns the reference count of a named region, in its shared header. An access may
+// fault if PyTorch has truncated the file: see [Guard].
 func (r *region) refCount() *atomic.Int32 { return sys.Counter(r.mem) }
 
 // path returns the path of a named region.
 func (r *region) path() string { return shmDir + r.name }
 
-// newRegion creates a region for a storage of n bytes.
+// newRegion creates a region for an uninitialized storage of n bytes: a file in /dev/shm if
+// named, and otherwise a file without a name. The caller must call discardRegion. The error
+// wraps shm.ErrNoSpace if the memory is exhausted.
 func newRegion(n int, named bool) (_ *region, err error) {
 	r := &region{nbytes: n, ours: true}
 	if named {
@@ -115,8 +120,8 @@ func (r *region) createNamed() (err error) {
 	return err
 }
 
-// prepareFile sets the final size of the file, allocates the pages of the storage, and maps the
-// file.
+// prepareFile sets the final size of the file to the header and room bytes, allocates the pages
+// of the storage, and maps the file. On an error, the caller must call discardRegion.
 func (r *region) prepareFile(room int) (err error) {
 	size := r.headerBytes() + room
 	if err := sys.CheckFileSize(int64(size)); err != nil { // RLIMIT_FSIZE applies to memory files too
@@ -146,8 +151,9 @@ func (r *region) prepareFile(room int) (err error) {
 	return nil
 }
 
-// commitPages allocates the pages of the storage. It returns an error if the memory of the machine,
-// of a control group or of /dev/shm is exhausted; without it, a later access would raise SIGBUS.
+// commitPages allocates the pages of the storage that the file does not have yet. The error
+// wraps shm.ErrNoSpace if the memory of the machine, of a control group or of /dev/shm is
+// exhausted; without this call, a later access would raise SIGBUS.
 func (r *region) commitPages() error {
 	need := r.headerBytes() + r.nbytes
 	if need <= r.backed {
@@ -167,8 +173,8 @@ func (r *region) commitPages() error {
 	return nil
 }
 
-// populatePages adds the pages from the offset from to the page tables, if the region is mapped.
-// This costs a fraction of one page fault per page.
+// populatePages adds the pages from the byte offset from up to r.backed to the page tables, if
+// the region is mapped. This costs a fraction of one page fault per page.
 func (r *region) populatePages(from int) {
 	if r.mem != nil {
 		sys.Populate(r.mem[from/pageSize*pageSize : r.backed])
@@ -203,11 +209,11 @@ func (r *region) checkRoom(need int64) error {
 	return nil
 }
 
-// capacityBytes returns the largest size of a storage on the region.
+// capacityBytes returns the largest size in bytes of a storage on the region.
 func (r *region) capacityBytes() int { return len(r.mem) - r.headerBytes() }
 
-// discardRegion unmaps the region and closes its file. The caller must make sure that its memory is
-// not used any more.
+// discardRegion unmaps the region, closes its file, and drops its reference to a name. The
+// caller must make sure that its memory is not used any more.
 func (r *region) discardRegion() error {
 	if r.name != "" {
 		if r.mem == nil {
@@ -224,7 +230,8 @@ func (r *region) discardRegion() error {
 	return err
 }
 
-// dropReference releases one reference of a named region, and removes the name with the last one.
+// dropReference releases one reference of a named region, and removes the name with the last
+// one. It faults if PyTorch has truncated the file: see [Guard].
 func (r *region) dropReference() {
 	if r.refCount().Add(-1) == 0 {
 		os.Remove(r.path())
@@ -243,8 +250,8 @@ func (r *region) isNamed() bool {
 	return err == nil && id == r.id
 }
 
-// roundCapacity rounds a size up to one at which regions can be reused: a power of two of at least
-// a page. Only the used part has pages.
+// roundCapacity rounds a size in bytes up to one at which regions can be reused: a power of two
+// of at least 4096. Only the used part has pages.
 func roundCapacity(n int) int {
 	c := 4096
 	for c < n {

@@ -44,14 +44,16 @@ type regionTable struct {
 	kept    []*keptNames
 }
 
-// A tenant is the loan of a region to a storage.
+// A tenant is the loan of a region to one storage, which calls End when it is released.
 type tenant struct{ *region }
 
-// End ends the loan.
+// End ends the loan: see [regionTable.removeTenant]. It must be called once, without t.mu of the
+// table.
 func (t tenant) End() error { return regions.removeTenant(t.region) }
 
-// allocateRegion returns a region for an uninitialized storage of n bytes, by reusing an idle one
-// if it can.
+// allocateRegion returns a region without tenants for an uninitialized storage of n bytes, named
+// or not, by reusing an idle one if it can. The caller must add a tenant. The error wraps
+// shm.ErrNoSpace if the memory is exhausted.
 func (t *regionTable) allocateRegion(n int, named bool) (*region, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,8 +95,8 @@ func (t *regionTable) addTenant(r *region) tenant {
 	return tenant{r}
 }
 
-// removeTenant ends a tenancy. After the last one, a region created by PyTorch is discarded unless
-// it is in flight, and a region created by this process becomes idle.
+// removeTenant ends one tenancy of r. After the last one, a region created by PyTorch is
+// discarded unless it is in flight, and a region created by this process becomes idle.
 func (t *regionTable) removeTenant(r *region) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,8 +122,8 @@ const (
 	tidyLast  = time.Second
 )
 
-// recheckIdleAfter checks after a pause whether idle PyTorch regions are still in flight, and
-// repeats until none is. The caller must hold t.mu.
+// recheckIdleAfter starts a timer that checks after a pause whether idle PyTorch regions are
+// still in flight, discards the others, and repeats until none is. The caller must hold t.mu.
 func (t *regionTable) recheckIdleAfter(pause time.Duration) {
 	if t.tidying {
 		return
@@ -149,9 +151,10 @@ func Trim() error {
 	return regions.trimIdle(0)
 }
 
-// trimIdle discards the oldest idle regions above the limits, except those in flight. PyTorch's
-// regions in flight do not count against the limit of bytes; otherwise a region of this process
-// would be freed and a fresh one allocated at the next send. The caller must hold t.mu.
+// trimIdle discards the oldest idle regions above the limits, bytes and idleFiles, except those
+// in flight. PyTorch's regions in flight do not count against the limit of bytes; otherwise a
+// region of this process would be freed and a fresh one allocated at the next send. The caller
+// must hold t.mu.
 func (t *regionTable) trimIdle(bytes int) (err error) {
 	total := 0
 	for _, r := range t.idle {
@@ -208,7 +211,8 @@ func (t *regionTable) isInFlight(r *region) bool {
 	return len(r.peers) > 0
 }
 
-// openLater counts the recent openings, and returns isInFlight.
+// openLater counts the recent openings, and reports whether r is in flight: see isInFlight. The
+// caller must not hold t.mu.
 func (t *regionTable) openLater(r *region) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -216,7 +220,7 @@ func (t *regionTable) openLater(r *region) bool {
 	return t.isInFlight(r)
 }
 
-// updateOpenings counts the recent openings.
+// updateOpenings is countOpenings for a caller that does not hold t.mu.
 func (t *regionTable) updateOpenings() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -234,7 +238,8 @@ func (t *regionTable) countOpenings() {
 	}
 }
 
-// expectOpening records that r will be opened once: by the process by, or by this one if by is nil.
+// expectOpening records that r will be opened once: by the process by, or by this one if by is
+// nil. If the message is not sent, the caller must call revertExpected.
 func (t *regionTable) expectOpening(r *region, by *process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -251,7 +256,8 @@ func (t *regionTable) expectOpening(r *region, by *process) {
 	}
 }
 
-// watchRegion adds r to the watch. If that fails, r counts as in flight while its receiver lives.
+// watchRegion adds r to the watch of openings. If that fails, r counts as in flight while its
+// receiver lives. The caller must hold t.mu.
 func (t *regionTable) watchRegion(r *region) {
 	if t.watch == nil {
 		w, err := sys.NewOpenWatch()
@@ -266,21 +272,23 @@ func (t *regionTable) watchRegion(r *region) {
 	}
 }
 
-// revertExpected reverts expectOpening.
+// revertExpected reverts expectOpening for a message that was not sent.
 func (t *regionTable) revertExpected(r *region) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r.sends--
 }
 
-// occupyRegion creates a storage on a region returned by allocateRegion.
+// occupyRegion creates a storage on a region returned by allocateRegion. The region is in use
+// until the storage is released.
 func (t *regionTable) occupyRegion(r *region) *tensor.Storage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.addStorage(r)
 }
 
-// moveStorage moves a storage from the Go heap to memory that PyTorch can map.
+// moveStorage moves a storage from the Go heap to memory that PyTorch can map, named or not. The
+// error wraps [tensor.ErrForeign] if the storage is not in the Go heap.
 func (t *regionTable) moveStorage(s *tensor.Storage, named bool) error {
 	r, err := t.allocateRegion(len(s.Bytes()), named)
 	if err != nil {
@@ -298,7 +306,8 @@ func (t *regionTable) moveStorage(s *tensor.Storage, named bool) error {
 	return nil
 }
 
-// containsAddr reports whether an address lies in a region.
+// containsAddr reports whether an address lies in a region. It also returns true if the table is
+// locked.
 func (t *regionTable) containsAddr(addr uintptr) bool {
 	if !t.mu.TryLock() { // the faulting goroutine itself may hold the lock
 		return true

@@ -12,8 +12,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// receive maps the storage in f and returns an empty tensor on it. It takes ownership of f. The
-// caller must create its views from the storage of the tensor, and then close the tensor.
+// receive maps the storage of nbytes bytes in f and returns an empty tensor on it. It takes
+// ownership of f. For a file without a name, name is "" and manager is nil. The caller must
+// create its views from the storage of the tensor, and then close the tensor. The error wraps
+// [ErrTruncated] if the file is too short.
 func (t *regionTable) receive(f *os.File, nbytes int, name string, manager []byte) (*tensor.Tensor, error) {
 	id, size, err := sys.Identify(f)
 	if err != nil {
@@ -46,8 +48,8 @@ func (t *regionTable) receiveAgain(r *region) error {
 	return Guard(r.dropReference)
 }
 
-// tenantOf returns an empty tensor on the storage of r. It creates the storage if there is none or
-// the existing one is about to end. The caller must hold t.mu.
+// tenantOf returns an empty tensor on the storage of r, which the caller must close. It creates
+// the storage if there is none or the existing one is about to end. The caller must hold t.mu.
 func (t *regionTable) tenantOf(r *region) (*tensor.Tensor, error) {
 	if s := r.storage.Value(); s != nil {
 		if hold, err := s.View(tensor.Uint8, []int{0}, []int{1}, 0); err == nil {
@@ -60,8 +62,9 @@ func (t *regionTable) tenantOf(r *region) (*tensor.Tensor, error) {
 	return t.addStorage(r).View(tensor.Uint8, []int{0}, []int{1}, 0)
 }
 
-// mapTheirs maps a file that PyTorch created and adds it to the table. It closes the file on an
-// error. The caller must hold t.mu.
+// mapTheirs maps a file of size bytes that PyTorch created and adds it to the table. It closes
+// the file on an error, which wraps [ErrTruncated] if the file is shorter than the storage. The
+// caller must hold t.mu.
 func (t *regionTable) mapTheirs(r *region, size int64) (err error) {
 	whole := int64(r.headerBytes()) + int64(r.nbytes)
 	if size < whole {
@@ -77,8 +80,8 @@ func (t *regionTable) mapTheirs(r *region, size int64) (err error) {
 	return nil
 }
 
-// openNamed opens shared memory by a name from a message. The error wraps [ErrProtocol] if the name
-// is invalid, and [ErrGone] if the file does not exist.
+// openNamed opens shared memory by a name from a message. The caller must close the file. The
+// error wraps [ErrProtocol] if the name is invalid, and [ErrGone] if the file does not exist.
 func openNamed(name string) (*os.File, error) {
 	bare, ok := strings.CutPrefix(name, "/")
 	if !ok || bare == "" || bare == "." || bare == ".." || strings.ContainsAny(bare, "/\x00") || len(bare) > 255 {

@@ -34,8 +34,8 @@ var samplesForPython string
 // descriptor of its socket.
 const samplesFlag = "--shoal-samples"
 
-// handOverLoader is handOverToPython for a DataLoader worker with a Go data set: it also starts the
-// sample server from Python.
+// handOverLoader is handOverToPython for a DataLoader worker with a Go data set: Python then
+// also starts the sample server. It returns only on an error.
 func (s *start) handOverLoader() error {
 	program, err := os.Executable()
 	if err != nil {
@@ -45,7 +45,8 @@ func (s *start) handOverLoader() error {
 	return s.handOverToPython()
 }
 
-// runSampleServer runs the sample server. number is the descriptor of its socket.
+// runSampleServer runs the sample server until Python closes the socket, and then returns nil.
+// number is the decimal number of the socket's descriptor.
 func (c Child) runSampleServer(number string) error {
 	fd, err := strconv.Atoi(number)
 	if err != nil || fd < 3 {
@@ -63,7 +64,9 @@ func (c Child) runSampleServer(number string) error {
 	return err
 }
 
-// serveSamples answers requests for samples until the connection ends.
+// serveSamples answers requests for samples until the connection fails, closes it, and returns
+// its error: [io.EOF] if Python has closed it. A failure to load samples is sent to Python and
+// does not end the serving.
 func (c Child) serveSamples(ctx context.Context, conn *Conn) error {
 	defer conn.Close()
 	key, err := conn.RecvBytes(ctx)
@@ -104,8 +107,9 @@ func (c Child) serveSamples(ctx context.Context, conn *Conn) error {
 	}
 }
 
-// samplesWorker receives the description of the Python worker: the kind of data set, the data set,
-// the base seed, the worker's ID and the number of workers.
+// samplesWorker receives the description of the Python worker: the kind of data set, the data
+// set, the base seed, the worker's ID and the number of workers. It returns a worker for it, and
+// the worker's arguments up to argDataset.
 func (c Child) samplesWorker(ctx context.Context, conn *Conn) (*loaderWorker, python.Tuple, error) {
 	said, err := receiveFromScript(ctx, conn)
 	if err != nil {
@@ -128,9 +132,9 @@ func (c Child) samplesWorker(ctx context.Context, conn *Conn) (*loaderWorker, py
 	return w, args, nil
 }
 
-// receiveFromScript receives a value from a spawned Python process, where the classes of the script
-// belong to the module __mp_main__. It renames the module to __main__, as in the script's own
-// process.
+// receiveFromScript receives a value from a spawned Python process, where the classes of the
+// script belong to the module __mp_main__. It renames the module to __main__, as in the script's
+// own process. The caller must close the value with [CloseAll].
 func receiveFromScript(ctx context.Context, conn *Conn) (any, error) {
 	b, err := conn.RecvBytes(ctx)
 	if err != nil {
@@ -143,9 +147,11 @@ func receiveFromScript(ctx context.Context, conn *Conn) (any, error) {
 	}).awaitValue(ctx)
 }
 
-// serveSampleRequest serves one request: "get" or "batch" with indices, "begin" and "next" with a
-// number of samples, "describe", or "list". Each request also carries the epoch. The samples of
-// "batch" are those that Python collates to a batch, so a data set may pad them.
+// serveSampleRequest serves the request ask: "get" or "batch" with indices, "begin" and "next"
+// with a number of samples, "describe", or "list". Each request also carries the epoch. The
+// samples of "batch" are those that Python collates to a batch, so a data set may pad them. At
+// the end of a stream, "next" returns an empty list. args are the arguments of the worker. The
+// caller must close the result with [CloseAll].
 func (c Child) serveSampleRequest(ctx context.Context, w *loaderWorker, args, ask python.Tuple) (any, error) {
 	if len(ask) < 2 {
 		return nil, protocolError("request for samples has %d parts, want at least 2", len(ask))
@@ -178,9 +184,9 @@ func (c Child) serveSampleRequest(ctx context.Context, w *loaderWorker, args, as
 	return nil, protocolError("%v samples", ask[0])
 }
 
-// describe opens a data set, and returns its length and class names, as a probe does. They are None
-// for a stream. If try is true, and for a stream, it also loads the first sample, so that a wrong
-// option or file is an error.
+// describe returns the length and class names of a data set in a dict, as a probe does. They are
+// None for a stream, which describe opens. If try is true, and for a stream, it also loads the
+// first sample, so that a wrong option or file is an error.
 func (c Child) describe(ctx context.Context, w *loaderWorker, args python.Tuple, try bool) (any, error) {
 	about := python.NewDict("len", nil, "classes", nil)
 	if args[argKind] == int64(kindStream) {
@@ -207,7 +213,8 @@ func (c Child) describe(ctx context.Context, w *loaderWorker, args python.Tuple,
 	return about, nil
 }
 
-// listImages returns the paths of the images of a folder, relative to it, and their classes.
+// listImages returns the tuple of the paths of the images of a folder, relative to it, and of
+// their classes. The error wraps [ErrUnsupported] if the data set is no [datasets.ImageFolder].
 func (w *loaderWorker) listImages() (any, error) {
 	d, ok := w.info.Dataset.(*datasets.ImageFolder)
 	if !ok {
@@ -227,8 +234,9 @@ func (w *loaderWorker) listImages() (any, error) {
 // mostSamples is the largest number of stream samples in one request.
 const mostSamples = 1 << 10
 
-// samplesToPython converts samples to the values that a Python data set would return. A
-// [data.Sample] becomes a tuple.
+// samplesToPython converts samples to the list of values that a Python data set would return. A
+// [data.Sample] becomes a tuple. numbers are the indices of the samples for errors, or nil. The
+// tensors are copied to one block that PyTorch can map; the caller must close the copies.
 func samplesToPython(samples []any, numbers []int) (any, error) {
 	flat, shared := make([]tree.Value, len(samples)), new(piece)
 	for k, v := range samples {
@@ -267,6 +275,7 @@ func tupleOf(s data.Sample) any {
 }
 
 // A piece collects tensors in order to copy them into one block of memory that PyTorch can map.
+// The zero value is empty.
 type piece struct {
 	of   []**tensor.Tensor
 	from []int
@@ -274,6 +283,7 @@ type piece struct {
 }
 
 // add collects the tensors of a value, except those that represent numbers and strings.
+// copyTensors replaces them in v.Tensors.
 func (g *piece) add(v tree.Value) error {
 	n, err := tree.Parse(v.Spec)
 	if err != nil {
@@ -294,7 +304,8 @@ func (g *piece) add(v tree.Value) error {
 // cacheLine is the alignment of the tensors in a block, in bytes.
 const cacheLine = 64
 
-// copyTensors copies the tensors into a new block, and replaces each by its copy.
+// copyTensors copies the tensors into a new block, and replaces each by its copy, which the
+// caller must close. It does not close the originals.
 func (g *piece) copyTensors() error {
 	block, err := Empty(tensor.Uint8, g.size)
 	if err != nil {
@@ -312,7 +323,7 @@ func (g *piece) copyTensors() error {
 	return nil
 }
 
-// rowMajorStrides returns the strides of a contiguous tensor.
+// rowMajorStrides returns the strides of a contiguous tensor, in elements.
 func rowMajorStrides(shape []int) []int {
 	strides, step := make([]int, len(shape)), 1
 	for i, n := range slices.Backward(shape) {

@@ -52,7 +52,8 @@ type Semaphore interface {
 	Close() error
 }
 
-// A semaphore is a semaphore in memory that processes share: see Note [Semaphores].
+// A semaphore is a semaphore in memory that processes share: see Note [Semaphores]. newSemaphore
+// creates one, and openSemaphore opens one of another process. It implements [Semaphore].
 type semaphore struct {
 	word  *atomic.Uint64
 	class python.Global
@@ -106,7 +107,9 @@ func asSemaphore(s *semaphore, err error) (Semaphore, error) {
 	return s, nil
 }
 
-// newSemaphore creates the file that sem_open would create.
+// newSemaphore creates the file that sem_open would create, with n permits and a maximum of
+// most, and maps it. The caller must close the semaphore. newSemaphore panics if n is not in the
+// range from 0 to maxPermits.
 func newSemaphore(class python.Global, n int, most int64) (_ *semaphore, err error) {
 	if n < 0 || n > maxPermits {
 		panic(fmt.Sprintf("torch: new semaphore: value %d is out of range", n))
@@ -147,8 +150,10 @@ func (s *semaphore) Close() error {
 	return ignoreMissing(os.Remove(semaphorePath(s.name)))
 }
 
-// openSemaphore maps the semaphore with the given name. The mapping stays until the process ends,
-// because Python programs create few semaphores.
+// openSemaphore maps the semaphore with the given name, as passed to sem_open. The mapping stays
+// until the process ends, because Python programs create few semaphores. The error wraps
+// [ErrGone] if the semaphore does not exist, [ErrProtocol] if the name is invalid, and
+// [ErrUnsupported] if the file has another size than with a 64-bit glibc.
 func openSemaphore(class python.Global, name string, most int64) (*semaphore, error) {
 	bare, ok := strings.CutPrefix(name, "/")
 	if !ok || bare == "" || strings.ContainsAny(bare, "/\x00") {
@@ -240,7 +245,8 @@ func (s *semaphore) Permits() (int, error) { return s.permitCount(), nil }
 // permitCount returns the number of available permits.
 func (s *semaphore) permitCount() int { return int(uint32(s.word.Load())) }
 
-// decodeSemaphore decodes the state (handle, kind, maximum, name).
+// decodeSemaphore decodes the state (handle, kind, maximum, name) to a *semaphore. The error
+// wraps [ErrUnsupported] if it has no name, as under the start method fork.
 func (i *importer) decodeSemaphore(o *pickle.Object) (any, error) {
 	state, _ := o.State.(python.Tuple)
 	if len(state) != 4 {
@@ -254,8 +260,8 @@ func (i *importer) decodeSemaphore(o *pickle.Object) (any, error) {
 	return openSemaphore(o.Class, name, most)
 }
 
-// encodeSemaphore encodes the state of s. The handle is 0, because it has no meaning in another
-// process.
+// encodeSemaphore encodes the state of s, or None if s is nil. The handle is 0, because it has
+// no meaning in another process.
 func (e *exporter) encodeSemaphore(s *semaphore) (any, error) {
 	if s == nil {
 		return nil, nil

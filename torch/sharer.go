@@ -28,7 +28,9 @@ const (
 )
 
 // A sharer is the counterpart of multiprocessing.resource_sharer for one authkey: it passes
-// descriptors to processes that know the key.
+// descriptors to processes that know the key. sharerFor returns the one for a key, and
+// handover.serve makes one for descriptors of an ended process. Its methods may be called from
+// several goroutines.
 type sharer struct {
 	key       []byte
 	listener  *sys.Listener
@@ -83,7 +85,8 @@ func (s *sharer) serve() {
 	})
 }
 
-// addDescriptor takes ownership of f and returns its key.
+// addDescriptor takes ownership of f and returns the key with which one process can fetch it.
+// The sharer closes f after keepFor, 10 minutes, if it was not fetched.
 func (s *sharer) addDescriptor(f *os.File) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,14 +95,15 @@ func (s *sharer) addDescriptor(f *os.File) int64 {
 	return s.next
 }
 
-// keepDescriptor keeps f under key for keepFor. The caller must hold s.mu.
+// keepDescriptor takes ownership of f, offers it under key, and closes it after keepFor. The
+// caller must hold s.mu.
 func (s *sharer) keepDescriptor(key int64, f *os.File) {
 	s.waiting[key] = &waiting{f, time.AfterFunc(keepFor, func() { s.withdrawKey(key) })}
 }
 
-// takeDescriptor removes and returns the descriptor with the given key. The caller must call
-// closeGiven afterwards. A sharer that was handed over by another process ends when its last
-// descriptor is taken.
+// takeDescriptor removes and returns the descriptor with the given key, and false if there is
+// none. The caller must pass the descriptor to closeGiven afterwards. A sharer that was handed
+// over by another process ends when its last descriptor is taken.
 func (s *sharer) takeDescriptor(key int64) (*os.File, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +121,9 @@ func (s *sharer) takeDescriptor(key int64) (*os.File, bool) {
 	return w.file, true
 }
 
-// takeSentAhead returns a descriptor that was sent ahead. The caller must hold s.mu. It is released
-// meanwhile, because the lock order is ahead.mu before s.mu.
+// takeSentAhead returns the descriptor with the given key that was sent ahead. ok is false if
+// there is none. The caller must hold s.mu. It is released meanwhile, because the lock order is
+// ahead.mu before s.mu.
 func (s *sharer) takeSentAhead(key int64) (f *os.File, ok bool) {
 	a := s.ahead[firstKey(key)]
 	if a == nil {
@@ -134,7 +139,7 @@ func (s *sharer) takeSentAhead(key int64) (f *os.File, ok bool) {
 	return f, true
 }
 
-// closeGiven closes a descriptor that take returned.
+// closeGiven closes a descriptor that takeDescriptor returned.
 func (s *sharer) closeGiven(f *os.File) {
 	f.Close()
 	s.mu.Lock()
@@ -148,8 +153,8 @@ func (s *sharer) withdrawKey(key int64) {
 	}
 }
 
-// serveReceiver serves one receiver. On any failure it closes the connection, which is how the
-// receiver learns of it.
+// serveReceiver sends one receiver the descriptor that it requests, and closes c. On any failure
+// it only closes the connection, which is how the receiver learns of it.
 func (s *sharer) serveReceiver(c *sys.Conn) {
 	defer c.Close()
 	err := setBothDeadlines(c)(time.Now().Add(patience))

@@ -76,7 +76,9 @@ const (
 	datasetLen  = "shoal_len"     // the number of samples; a worker that finds another number fails
 )
 
-// openDataset opens the data set of a worker and sets w.fetch and w.stop.
+// openDataset opens the data set of a worker and sets w.fetch and w.stop. args are the arguments
+// of the worker. A stream is opened again in each call, for the next epoch. A map-style data set
+// stays open, and further calls do nothing.
 func (c Child) openDataset(ctx context.Context, w *loaderWorker, args python.Tuple) error {
 	holder := args[argDataset]
 	if list, ok := holder.([]any); ok && len(list) == 1 { // PyTorch 2.14 and later pass it in a list
@@ -103,7 +105,8 @@ func (c Child) openDataset(ctx context.Context, w *loaderWorker, args python.Tup
 	return nil
 }
 
-// A source opens the data sets within one Python object, and closes them.
+// A source opens the data sets within one Python object for a worker. Its close method closes
+// those that were opened. One goroutine may use it.
 type source struct {
 	child   Child
 	worker  *loaderWorker
@@ -120,8 +123,9 @@ func (s *source) close() error {
 	return errors.Join(errs...)
 }
 
-// openDataset opens the data set that v represents. It returns the same data set if v occurs again,
-// and an error if v contains itself.
+// openDataset opens the data set that v represents. It returns the same data set if v occurs
+// again. The error wraps [ErrUnsupported] if v contains itself or is no object of a supported
+// class. s closes the data set.
 func (s *source) openDataset(ctx context.Context, v any) (data.Dataset, error) {
 	r, ok := v.(*python.Record)
 	if !ok {
@@ -156,7 +160,7 @@ func (s *source) openDataset(ctx context.Context, v any) (data.Dataset, error) {
 const mostDatasets = 10_000
 
 // findOpener returns the opener for an object: by shoal_dataset, by the name of its class, or
-// because Go supports its class.
+// because Go supports its class. It returns an error that lists the remedies if there is none.
 func (s *source) findOpener(r *python.Record) (opener, error) {
 	name, named := attribute(r, datasetName)
 	if text, ok := name.(string); ok {
@@ -252,8 +256,9 @@ func attribute(r *python.Record, name string) (v any, ok bool) {
 	return nil, false
 }
 
-// openAndRegister opens a [data.Opener], and registers the data set to be closed at the end and to
-// collate batches if it can. labeled reports that its samples end with the index of a class.
+// openAndRegister counts ds as a data set of the worker, opens it if it is a [data.Opener], and
+// returns the opened one. It registers it to be closed at the end and to collate batches if it
+// can. labeled reports that its samples end with the index of a class.
 func (s *source) openAndRegister(ctx context.Context, ds data.Dataset, labeled bool) (data.Dataset, error) {
 	s.worker.countSource(labeled)
 	ds, err := s.worker.openIfOpener(ctx, s.worker.recordTolerance(ds))
@@ -289,7 +294,7 @@ func (w *loaderWorker) sampleContext(ctx context.Context, i int) context.Context
 }
 
 // unknownNameError returns the error for a name that is not registered. It lists the registered
-// names.
+// names. kind is "data set" or "stream".
 func (c Child) unknownNameError(kind, name string) error {
 	return fmt.Errorf("%s %q is not registered in this program: Datasets, for a Python Dataset, has %q, and "+
 		"Streams, for an IterableDataset, %q",
@@ -305,7 +310,8 @@ func (c Child) unsupportedError(r *python.Record) error {
 		r.Class, datasetName, strings.Join(recognisedNames(), ", "), r.Class)
 }
 
-// collectStreams returns the streams within an object, in order.
+// collectStreams returns the streams within an object, in order. depth is the nesting depth of
+// v, 0 for the outermost; the error wraps [ErrUnsupported] above 100.
 func (s *source) collectStreams(v any, depth int) ([]boundStream, error) {
 	r, ok := v.(*python.Record)
 	if !ok || depth > 100 {
@@ -350,7 +356,7 @@ type boundStream struct {
 	w    Worker
 }
 
-// chainStreams concatenates streams.
+// chainStreams concatenates streams. Each is opened when the one before has ended.
 func chainStreams(all []boundStream) func(ctx context.Context) iter.Seq2[any, error] {
 	return func(ctx context.Context) iter.Seq2[any, error] {
 		return func(yield func(any, error) bool) {

@@ -96,8 +96,10 @@ const (
 	aheadFD
 )
 
-// start starts the interpreter and returns the write end of the pipe from which spawn_main reads
-// the pickles.
+// start starts the interpreter, and sets the fields of p. It returns the write end of the pipe
+// from which spawn_main reads the pickles. The caller must keep it open while the process lives,
+// because closing it tells the process that this one has ended. On an error, the caller must
+// close p.
 func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {
 	ours, theirs, err := sys.Pair()
 	if err != nil {
@@ -162,9 +164,10 @@ func writerOr(w io.Writer, standard *os.File) io.Writer {
 	return w
 }
 
-// writePickles writes the two pickles of Note [Starting Python] to the start pipe. It writes in a
-// goroutine, because the pickles may exceed the capacity of the pipe and Python reads them only
-// when its interpreter is ready.
+// writePickles writes the two pickles of Note [Starting Python] to the start pipe. It writes in
+// a goroutine, and returns before Python has read them, because the pickles may exceed the
+// capacity of the pipe and Python reads them only when its interpreter is ready. The error is
+// one of the encoding, for example [ErrUnsupported] for an argument.
 func (py Python) writePickles(p *Process, module, function string, args []any) error {
 	preparation := python.NewDict("name", p.name, "authkey", py.Options.AuthKey, "start_method", "spawn", "_shoal",
 		python.Tuple{py.leaveObject(), p.ahead.aheadObject(aheadFD, connFD)})
@@ -261,7 +264,8 @@ type Process struct {
 // PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done returns a channel that is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended and the handover of its
+// unreceived messages is over, at most a second after the end.
 func (p *Process) Done() <-chan struct{} { return p.ended }
 
 // Wait blocks until the process has ended, and returns nil or a *[ProcessError]. If ctx is done
@@ -291,8 +295,10 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
-// failureSoon returns the failure of the process if it has failed or is about to fail. It returns
-// nil if the process is alive or has succeeded.
+// failureSoon returns the failure of the process, a *[ProcessError], if it has failed or is
+// about to fail. It returns nil if the process is alive or has succeeded. It waits up to moment
+// for the function to end, then until the process has ended, and in both cases no longer than
+// until ctx is done.
 func (p *Process) failureSoon(ctx context.Context) error {
 	select {
 	case <-p.ended:
@@ -352,9 +358,10 @@ func (p *Process) Close() error {
 	return p.Conn.Close()
 }
 
-// awaitEnd waits for the end of the process, and for the end of the handover: a program may exit
-// when Wait returns, and must not leave the process's directory behind. A process forked by this
-// one may keep the socket of the handover open, so awaitEnd does not wait for longer than a second.
+// awaitEnd waits for the end of the process, sets p.err, and closes p.ended. It also waits for
+// the end of the handover: a program may exit when Wait returns, and must not leave the
+// process's directory behind. A process forked by this one may keep the socket of the handover
+// open, so awaitEnd does not wait for longer than a second.
 func (p *Process) awaitEnd() {
 	defer close(p.ended)
 	err := p.cmd.Wait()

@@ -20,15 +20,17 @@ import (
 // all bytes that it reads to a memory file, from which Python reads them again. The pipe stays
 // open, so that Python can detect the end of its parent by it.
 
-// start is the input of a process of a spawn context.
+// start is the input of a process that Python starts in a spawn context: its code and the
+// pickles on its pipe. readStart makes it.
 type start struct {
 	code string   // the argument of python -c
 	pipe *os.File // carried the pickles; EOF means that the parent has ended
 	said *os.File // a memory file with all bytes read from the pipe
 }
 
-// readStart reads the two pickles that the parent writes to the descriptor pipe: see Note [Starting
-// Python].
+// readStart reads the two pickles that the parent writes to the pipe with the descriptor number
+// pipe: see Note [Starting Python]. code is the argument of python -c. The pipe stays open in
+// the result.
 func readStart(code string, pipe int) (*start, error) {
 	said, err := sys.Memfd("start")
 	if err != nil {
@@ -64,7 +66,8 @@ func (s *start) decode() (preparation *python.Dict, process any, err error) {
 	return preparation, process, err
 }
 
-// mentionsAny reports whether one of the words occurs in the parent's pickles.
+// mentionsAny reports whether one of the words occurs in the parent's pickles. It returns false
+// if they cannot be mapped.
 func (s *start) mentionsAny(words ...string) bool {
 	st, err := s.said.Stat()
 	if err != nil {
@@ -83,9 +86,9 @@ func (s *start) mentionsAny(words ...string) bool {
 const reads = "import os, multiprocessing.spawn as s; " +
 	"s._main = lambda pipe, *rest, main=s._main: (os.close(pipe), main(%d, *rest))[1]; "
 
-// handOverToPython replaces the program by the Python interpreter that started it, which then runs
-// the target: see Note [Handing over to Python]. It returns only on an error. The caller must not
-// have read s.said other than through decode and mentions.
+// handOverToPython replaces the program by the Python interpreter that started it, which then
+// runs the target: see Note [Handing over to Python]. It returns only on an error. The caller
+// must not have read s.said other than through decode and mentionsAny.
 func (s *start) handOverToPython() error {
 	if _, err := s.said.Seek(0, io.SeekStart); err != nil {
 		return err

@@ -47,7 +47,8 @@ const (
 	ownWorkers = "workers"
 )
 
-// A position is the state of a worker of a StatefulDataLoader.
+// A position is the state of a worker of a StatefulDataLoader. [loaderWorker.restorePosition]
+// makes it. One goroutine may use it.
 type position struct {
 	stream   bool
 	restored bool         // the worker was started with a state
@@ -57,8 +58,9 @@ type position struct {
 	ended    bool         // the stream has no more samples
 }
 
-// restorePosition makes w a worker of a StatefulDataLoader, at the position that the arguments of
-// its loop contain.
+// restorePosition makes w a worker of a StatefulDataLoader, at the position that the arguments
+// of its loop contain. The error wraps [ErrUnsupported] for a state that a Go worker cannot
+// load, and is for the script.
 func (w *loaderWorker) restorePosition(args python.Tuple) error {
 	if len(args) <= argState {
 		return protocolError("worker of a StatefulDataLoader has %d arguments, want %d", len(args), argState+1)
@@ -102,8 +104,9 @@ func (w *loaderWorker) restorePosition(args python.Tuple) error {
 const mostSkipped = 1 << 52
 
 // ownState returns the part of a worker's state that a Go worker has written. It returns nil if
-// there is none: a state of Python workers without a state of the data set fits as it is, because
-// the DataLoader then repeats the batches of a stream itself.
+// there is none: a state of Python workers without a state of the data set fits as it is,
+// because the DataLoader then repeats the batches of a stream itself. The error wraps
+// [ErrUnsupported] for a state of the data set's own Python code.
 func (p *position) ownState(v any) (*python.Dict, error) {
 	state, ok := v.(*python.Dict)
 	if !ok {
@@ -132,7 +135,8 @@ func (p *position) ownState(v any) (*python.Dict, error) {
 var errForeignState = unsupported("the state of the DataLoader worker was saved by the data set's own state_dict in " +
 	"Python, which Go cannot load: save it with Go workers, or load it with Python workers")
 
-// ownPart returns the worker's own part of its state.
+// ownPart returns the part of the worker's state that Go defines: the epoch, the number of
+// workers and, for a stream, the number of samples taken.
 func (w *loaderWorker) ownPart() *python.Dict {
 	own := python.NewDict(ownEpoch, int64(w.info.Epoch), ownWorkers, int64(w.Workers))
 	if w.position.stream {
@@ -141,7 +145,8 @@ func (w *loaderWorker) ownPart() *python.Dict {
 	return own
 }
 
-// fullState returns the whole state of the worker, as _make_state_dict does.
+// fullState returns the whole state of the worker, as _make_state_dict does, and records it as
+// sent.
 func (w *loaderWorker) fullState() *python.Dict {
 	w.position.sent = w.ownPart()
 	state := w.stateAround(w.position.sent)
@@ -151,7 +156,8 @@ func (w *loaderWorker) fullState() *python.Dict {
 	return state
 }
 
-// deltaState returns the changes of the state since the last one that was sent.
+// deltaState returns the changes of the state since the last one that was sent, and records the
+// state as sent.
 func (w *loaderWorker) deltaState() *python.Dict {
 	own, delta := w.ownPart(), new(python.Dict)
 	if w.position.sent == nil { // the DataLoader has a single value, None, with the empty key
@@ -166,7 +172,8 @@ func (w *loaderWorker) deltaState() *python.Dict {
 	return w.stateAround(delta)
 }
 
-// stateAround returns the state of the worker with the given part of its own.
+// stateAround returns the dict that torchdata expects as the state of the worker, with own, a
+// result of ownPart or its changes, in its place.
 func (w *loaderWorker) stateAround(own *python.Dict) *python.Dict {
 	if !w.position.stream {
 		return python.NewDict(stateWorker, w.ID, stateFetcher, nil, stateDataset, own)
@@ -176,7 +183,8 @@ func (w *loaderWorker) stateAround(own *python.Dict) *python.Dict {
 	return python.NewDict(stateWorker, w.ID, stateFetcher, python.NewDict(stateIter, own, stateEnded, ended))
 }
 
-// sendAck answers a request for the initial state. It returns failed.
+// sendAck answers a request for the initial state. If failed is not nil, the answer is that
+// exception. It returns failed, joined with an error of the connection.
 func (w *loaderWorker) sendAck(ctx context.Context, request *python.Record, failed error) error {
 	var initial any
 	delta := w.position.restored && request.Class == ackStartup
@@ -195,8 +203,9 @@ func (w *loaderWorker) sendAck(ctx context.Context, request *python.Record, fail
 	return failed
 }
 
-// trackSamples returns next with a count of the samples that it returns. It first skips the samples
-// before a restored position.
+// trackSamples returns next with a count of the samples that it returns. It first skips the
+// samples before a restored position, and returns an error if the stream ends there. next must
+// return false at the end of the stream.
 func (p *position) trackSamples(next func() (any, error, bool)) (func() (any, error, bool), error) {
 	skip := p.skip
 	p.samples, p.skip, p.ended = 0, 0, false
@@ -223,7 +232,8 @@ func (p *position) trackSamples(next func() (any, error, bool)) (func() (any, er
 	return counted, nil
 }
 
-// splitRequest splits the index of a request of a StatefulDataLoader.
+// splitRequest splits the index of a request of a StatefulDataLoader into PyTorch's index and
+// whether the DataLoader wants a snapshot. The error wraps [ErrProtocol].
 func splitRequest(v any) (index any, snapshot bool, err error) {
 	pair, ok := v.(python.Tuple)
 	if ok && len(pair) == 2 {

@@ -33,7 +33,7 @@ type StoreError struct {
 	Err error
 }
 
-// Error returns one line.
+// Error returns one line with the address of the server, the operation, the key, and Err.
 func (e *StoreError) Error() string {
 	if e.Key == "" {
 		return fmt.Sprintf("torch: store at %s: %s: %v", e.Addr, e.Op, e.Err)
@@ -137,7 +137,7 @@ func (s *Store) Drain(ctx context.Context) error {
 	return s.shared.server.awaitNoClients(ctx)
 }
 
-// close closes the idle connections of this process.
+// close closes the idle connections of this process. Later calls return [ErrClosed].
 func (h *storeShared) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -148,7 +148,8 @@ func (h *storeShared) close() {
 	h.idle = nil
 }
 
-// withTimeout returns a context with the default timeout, unless ctx has a deadline.
+// withTimeout returns ctx with the default timeout, or ctx itself if it has a deadline or the
+// timeout is negative. The caller must call the cancel function.
 func (h *storeShared) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	timeout := h.opts.Timeout
 	if timeout == 0 {
@@ -161,8 +162,9 @@ func (h *storeShared) withTimeout(ctx context.Context) (context.Context, context
 		fmt.Errorf("%w: StoreOptions.Timeout is %v", context.DeadlineExceeded, timeout))
 }
 
-// acquireConn returns a connection for the exclusive use of one call. It reuses an idle one if it
-// can.
+// acquireConn returns a connection for the exclusive use of one call. It reuses an idle one if
+// it can. The caller must pass the connection to releaseConn, or close it after an error. The
+// error is [ErrClosed] if the store is closed.
 func (h *storeShared) acquireConn(ctx context.Context) (*storeConn, error) {
 	h.mu.Lock()
 	known, closed := h.first, h.closed
@@ -186,7 +188,7 @@ func (h *storeShared) acquireConn(ctx context.Context) (*storeConn, error) {
 	return c, nil
 }
 
-// releaseConn returns a connection after use.
+// releaseConn takes back a connection after use, and keeps it for later calls or closes it.
 func (h *storeShared) releaseConn(c *storeConn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -222,7 +224,8 @@ type storeStep struct {
 	read func(storeReply) error
 }
 
-// runSteps performs the steps in order on one connection.
+// runSteps performs the steps in order on one connection, and returns the first error. Its
+// errors are not wrapped in a [StoreError] yet.
 func (s *Store) runSteps(ctx context.Context, steps ...storeStep) error {
 	h := s.shared
 	ctx, cancel := h.withTimeout(ctx)
@@ -269,7 +272,8 @@ func changeStep(make func(r *storeRequest)) storeStep {
 	}}
 }
 
-// wait returns the step that blocks until the server has all of the keys.
+// wait returns the step that blocks until the server has values for all of the keys, which are
+// given in the server's form.
 func wait(names ...string) storeStep {
 	return storeStep{func(r *storeRequest) { r.appendQuery(queryWait).appendKeys(names) }, storeReply.readStopped}
 }

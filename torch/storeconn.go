@@ -64,7 +64,9 @@ const (
 	maxStoreKeys  = 128 << 10
 )
 
-// A storeRequest is the encoding of one or more queries.
+// A storeRequest is the encoding of one or more queries. Its append methods return the request
+// itself. They set err if an operand exceeds a limit or PyTorch 1 lacks the query; the request
+// must then not be sent.
 type storeRequest struct {
 	b     []byte
 	first bool // encode for PyTorch 1
@@ -141,8 +143,9 @@ func (r storeReply) readNumber() (int64, error) {
 	return int64(binary.LittleEndian.Uint64(b[:])), err
 }
 
-// readValue reads a value. It grows the buffer as bytes arrive and never allocates by the announced
-// length alone, because a server may send any length.
+// readValue reads a value. It grows the buffer as bytes arrive and never allocates by the
+// announced length alone, because a server may send any length. The error wraps [ErrTooLong] for
+// a value of more than r.most bytes.
 func (r storeReply) readValue() ([]byte, error) {
 	n, err := r.readNumber()
 	if err != nil {
@@ -161,7 +164,7 @@ func (r storeReply) readValue() ([]byte, error) {
 	return b, err
 }
 
-// readReady reads the reply to CHECK, where 0 means that all keys have values.
+// readReady reads the reply to CHECK, and reports whether all keys have values.
 func (r storeReply) readReady() (bool, error) {
 	b, err := r.readByte()
 	if err == nil && b > 1 {
@@ -170,7 +173,7 @@ func (r storeReply) readReady() (bool, error) {
 	return b == 0, err
 }
 
-// readStopped reads the reply that ends a WAIT.
+// readStopped reads the reply that ends a WAIT. It returns nil when the wait is over.
 func (r storeReply) readStopped() error {
 	b, err := r.readByte()
 	if err == nil && b != 0 {
@@ -179,14 +182,16 @@ func (r storeReply) readStopped() error {
 	return err
 }
 
-// A storeConn is a connection to a server.
+// A storeConn is a client's connection to a server. dialStoreConn makes it. One call may use it
+// at a time.
 type storeConn struct {
 	net.Conn
 	first bool // the server speaks PyTorch 1
 }
 
-// dialStoreConn connects to a server. It probes the dialect of the server if known is nil: see Note
-// [Dialects of TCPStore].
+// dialStoreConn connects to a server, and waits until there is one or ctx is done. known says
+// whether the server speaks PyTorch 1; if it is nil, dialStoreConn probes the dialect: see Note
+// [Dialects of TCPStore]. The caller must close the connection.
 func dialStoreConn(ctx context.Context, addr string, known *bool) (*storeConn, error) {
 	if known != nil {
 		c, err := connectStore(ctx, addr)
@@ -220,7 +225,8 @@ func dialStoreConn(ctx context.Context, addr string, known *bool) (*storeConn, e
 	return dialStoreConn(ctx, addr, &first)
 }
 
-// probeServer sends VALIDATE followed by the given bytes, and returns four bytes of the reply.
+// probeServer sends VALIDATE followed by the given bytes over c, and returns four bytes of the
+// reply. It returns an error if the server closes the connection instead. c stays open.
 func probeServer(ctx context.Context, c net.Conn, after ...byte) (answer []byte, err error) {
 	defer cancelIO(ctx, c)()
 	if _, err := c.Write(append(binary.LittleEndian.AppendUint32([]byte{byte(queryValidate)}, storeMagic),
@@ -232,7 +238,8 @@ func probeServer(ctx context.Context, c net.Conn, after ...byte) (answer []byte,
 	return answer, err
 }
 
-// connectStore dials until a server listens at the address or ctx is done.
+// connectStore dials until a server listens at the address or ctx is done. The caller must close
+// the connection.
 func connectStore(ctx context.Context, addr string) (net.Conn, error) {
 	var d net.Dialer
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -271,7 +278,9 @@ func cancelIO(ctx context.Context, c net.Conn) (stop func()) {
 	}
 }
 
-// exchangeRequest sends a request and reads its reply. It closes the connection on an error.
+// exchangeRequest sends the encoded request b and calls read for its reply, in which a value may
+// have at most most bytes. It closes the connection on an error, which wraps [ErrClosed] if the
+// server has disconnected, and is [context.Cause] if ctx is done.
 func (c *storeConn) exchangeRequest(ctx context.Context, b []byte, most int64, read func(storeReply) error) error {
 	stop := cancelIO(ctx, c)
 	defer stop()

@@ -7,7 +7,8 @@ import (
 	"io"
 )
 
-// A storeQuery is a decoded query of a TCPStore client.
+// A storeQuery is a decoded query of a TCPStore client. Its keys and values have the order of
+// the operands; number is set for a query with a number.
 type storeQuery struct {
 	code   query
 	keys   []string
@@ -28,9 +29,10 @@ var storeOperands = map[query]string{
 // watchKey is the code of a query that only PyTorch 1 has.
 const watchKey = 7
 
-// A storeReader decodes the queries of one client. It detects the dialect by the first five bytes:
-// PyTorch 2 starts with VALIDATE and a magic number, which as a query of PyTorch 1 would be a SET
-// with an impossible key length. See Note [Dialects of TCPStore].
+// A storeReader decodes the queries of one client. It detects the dialect by the first five
+// bytes: PyTorch 2 starts with VALIDATE and a magic number, which as a query of PyTorch 1 would
+// be a SET with an impossible key length. See Note [Dialects of TCPStore]. One goroutine may use
+// it.
 type storeReader struct {
 	r     *bufio.Reader
 	room  *storeRoom // the memory budget that the current query is charged to
@@ -40,8 +42,10 @@ type storeReader struct {
 	taken int64
 }
 
-// nextQuery decodes the next query. It returns [io.EOF] if the client closed the connection between
-// two queries. The query stays charged to the memory budget until releaseMemory is called.
+// nextQuery decodes the next query. It returns [io.EOF] if the client closed the connection
+// between two queries. The error wraps [ErrTooLong] if an operand or the memory budget exceeds
+// its limit, and [ErrProtocol] or [ErrUnsupported] for an unknown query. The query stays charged
+// to the memory budget, also on an error, until releaseMemory is called.
 func (r *storeReader) nextQuery() (q storeQuery, err error) {
 	if !r.begun {
 		if err := r.detectDialect(); err != nil {
@@ -62,13 +66,14 @@ func (r *storeReader) nextQuery() (q storeQuery, err error) {
 	return q, err
 }
 
-// releaseMemory releases the memory budget of the last query.
+// releaseMemory releases the memory that nextQuery has charged to the budget.
 func (r *storeReader) releaseMemory() {
 	r.room.refund(r.taken)
 	r.taken = 0
 }
 
-// detectDialect detects the dialect of the client and consumes the greeting of PyTorch 2.
+// detectDialect sets r.first by the first bytes of the client and consumes the greeting of
+// PyTorch 2.
 func (r *storeReader) detectDialect() error {
 	b, err := r.r.Peek(1)
 	if err != nil {
@@ -86,7 +91,8 @@ func (r *storeReader) detectDialect() error {
 	return err
 }
 
-// decodeCode decodes the code of a query.
+// decodeCode decodes the code of a query in the client's dialect. The error wraps
+// [ErrUnsupported] for WATCH_KEY and [ErrProtocol] for any other unknown code.
 func (r *storeReader) decodeCode(b byte) (query, error) {
 	if !r.first {
 		if _, known := storeOperands[query(b)]; known {
@@ -157,8 +163,10 @@ func (r *storeReader) readUint64() (uint64, error) {
 // storePiece is the number of bytes that are charged to the budget and allocated at a time.
 const storePiece = 64 << 10
 
-// readBytes reads a length and that many bytes. It grows the buffer as bytes arrive and never
-// allocates by the announced length alone, because a client may send any length.
+// readBytes reads a length and that many bytes, and charges them to the memory budget. It grows
+// the buffer as bytes arrive and never allocates by the announced length alone, because a client
+// may send any length. The error wraps [ErrTooLong] above most bytes, and calls the operand by
+// the first argument.
 func (r *storeReader) readBytes(what string, most int64) ([]byte, error) {
 	n, err := r.readUint64()
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/goexit"
 )
 
-// A storeServer serves a store from the memory of this process.
+// A storeServer serves a store from the memory of this process. newStoreServer starts it. Its
+// methods may be called from several goroutines.
 type storeServer struct {
 	listener net.Listener
 	opts     StoreOptions
@@ -67,7 +68,8 @@ func ServeStore(ctx context.Context, addr string, o StoreOptions) (*Store, error
 	return &Store{shared: &storeShared{addr: server.address(), opts: o, server: server}}, nil
 }
 
-// newStoreServer listens at addr and starts to accept clients.
+// newStoreServer listens at addr and starts to accept clients. The server runs until close is
+// called or ctx is done. The error is a *[StoreError].
 func newStoreServer(ctx context.Context, addr string, o StoreOptions) (*storeServer, error) {
 	if ctx.Err() != nil {
 		return nil, &StoreError{"serve", "", addr, context.Cause(ctx)}
@@ -100,7 +102,8 @@ func newStoreServer(ctx context.Context, addr string, o StoreOptions) (*storeSer
 // address returns the listener's address as "host:port".
 func (s *storeServer) address() string { return s.listener.Addr().String() }
 
-// awaitNoClients blocks until no client is connected or ctx is done.
+// awaitNoClients blocks until no client is connected. If ctx is done first, the error is a
+// *[StoreError] that wraps [context.Cause].
 func (s *storeServer) awaitNoClients(ctx context.Context) error {
 	for {
 		s.mu.Lock()
@@ -150,7 +153,8 @@ func (s *storeServer) acceptClients() {
 	}
 }
 
-// addClient starts to serve a client, or disconnects it if MaxClients is reached.
+// addClient takes ownership of conn and starts to serve a client. It disconnects the client, and
+// calls Refused, if MaxClients is reached.
 func (s *storeServer) addClient(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +182,8 @@ func (s *storeServer) removeClient(c *storeClient) {
 	s.changed = make(chan struct{})
 }
 
-// A storeClient is the server's side of one connection.
+// A storeClient is the server's side of one connection. The goroutine that runs serve owns it,
+// except for sendWaitEnd.
 type storeClient struct {
 	server *storeServer
 	conn   net.Conn
@@ -202,7 +207,8 @@ func (c *storeClient) serve() {
 	}
 }
 
-// serveQueries serves queries until one fails.
+// serveQueries serves queries until one fails, and returns that error: [io.EOF] if the client
+// has disconnected.
 func (c *storeClient) serveQueries() error {
 	for {
 		q, err := c.in.nextQuery()
@@ -233,7 +239,8 @@ const (
 	waitCanceled
 )
 
-// executeQuery executes a query and prepares its reply.
+// executeQuery executes a query and appends its reply to c.out. After an error the client must
+// be disconnected.
 func (c *storeClient) executeQuery(q storeQuery) (err error) {
 	t := c.server.table
 	switch q.code {
@@ -263,7 +270,7 @@ func (c *storeClient) executeQuery(q storeQuery) (err error) {
 	return c.executeRead(q)
 }
 
-// executeRead executes a query that stores no value.
+// executeRead executes a query that stores no value, and appends its reply to c.out.
 func (c *storeClient) executeRead(q storeQuery) error {
 	t := c.server.table
 	switch q.code {
@@ -301,8 +308,8 @@ func (c *storeClient) executeRead(q storeQuery) error {
 	return nil
 }
 
-// replyWait prepares the reply to a wait that was over immediately, and records the keys of the
-// wait.
+// replyWait appends the reply to a wait that was over immediately, which means that c.wait is
+// nil, and records the keys of the wait. It returns err.
 func (c *storeClient) replyWait(keys []string, err error) error {
 	if err == nil && c.wait == nil {
 		c.out = append(c.out, stopWaiting)
@@ -314,8 +321,9 @@ func (c *storeClient) replyWait(keys []string, err error) error {
 // tellTime is the time limit for writing one byte to a client.
 const tellTime = 5 * time.Second
 
-// sendWaitEnd sends the end of a wait. The client is expected to be reading, so the write should
-// not block; a client that does not read within tellTime is disconnected.
+// sendWaitEnd sends the end of a wait. The goroutine of another client may call it. The client
+// is expected to be reading, so the write should not block; a client that does not read within
+// tellTime, 5 seconds, is disconnected.
 func (c *storeClient) sendWaitEnd() {
 	c.conn.SetWriteDeadline(time.Now().Add(tellTime))
 	if _, err := c.conn.Write([]byte{stopWaiting}); err != nil {
@@ -333,8 +341,8 @@ func (c *storeClient) appendValue(v []byte) {
 	c.out = append(c.out, v...)
 }
 
-// sendValues sends a list of values. It flushes the reply in pieces, because the values together
-// may be large.
+// sendValues appends a list of values to c.out. It flushes the reply in pieces, because the
+// values together may be large.
 func (c *storeClient) sendValues(all [][]byte) error {
 	for _, v := range all {
 		if c.appendValue(v); len(c.out) > storePiece {

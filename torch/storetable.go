@@ -10,6 +10,8 @@ import (
 )
 
 // A storeRoom is the memory budget of a server: the number of bytes that it may still allocate.
+// charge fails with an error that wraps [ErrTooLong] if the budget is exceeded. The methods may
+// be called from several goroutines.
 type storeRoom struct {
 	mu         sync.Mutex
 	left, most int64
@@ -53,7 +55,8 @@ type storeEvent struct {
 	barrier bool
 }
 
-// A storeWait is the pending wait of one client. It is over when missing is empty.
+// A storeWait is the pending wait of one client. It is over when missing is empty. The lock of
+// the table, t.mu, guards missing; told is closed after the client has been notified.
 type storeWait struct {
 	missing map[storeEvent]bool
 	cost    int64
@@ -66,8 +69,8 @@ func newStoreTable(room *storeRoom) *storeTable {
 		waiting: map[storeEvent][]*storeWait{}, room: room}
 }
 
-// changeLocked calls f with the lock held, and then notifies the clients of the waits that f has
-// ended.
+// changeLocked calls f with t.mu held, and returns its error. Without the lock it then notifies
+// the clients of the waits that f has ended.
 func (t *storeTable) changeLocked(f func() (over []*storeWait, err error)) error {
 	t.mu.Lock()
 	over, err := f()
@@ -79,7 +82,8 @@ func (t *storeTable) changeLocked(f func() (over []*storeWait, err error)) error
 	return err
 }
 
-// putValue stores a value and returns the waits that are over. The caller must hold the lock.
+// putValue stores a value and returns the waits that are over, for changeLocked to notify. The
+// error wraps [ErrTooLong] if the memory budget is exceeded. The caller must hold t.mu.
 func (t *storeTable) putValue(key string, value []byte) ([]*storeWait, error) {
 	old, there := t.values[key]
 	more := int64(len(value) - len(old))
@@ -93,9 +97,9 @@ func (t *storeTable) putValue(key string, value []byte) ([]*storeWait, error) {
 	return t.notifyEvent(storeEvent{key: key}, -1), nil
 }
 
-// notifyEvent removes an event from the waits for it until most waits are over, or from all of them
-// if most is negative. It returns the waits that are over, oldest first. The caller must hold the
-// lock.
+// notifyEvent removes an event from the waits for it until most waits are over, or from all of
+// them if most is negative. It returns the waits that are over, oldest first, for changeLocked
+// to notify. The caller must hold t.mu.
 func (t *storeTable) notifyEvent(e storeEvent, most int) (over []*storeWait) {
 	for _, w := range slices.Clone(t.waiting[e]) {
 		if len(over) == most {
@@ -109,7 +113,7 @@ func (t *storeTable) notifyEvent(e storeEvent, most int) (over []*storeWait) {
 	return over
 }
 
-// removeEvent removes an event from one wait. The caller must hold the lock.
+// removeEvent removes an event from one wait. The caller must hold t.mu.
 func (t *storeTable) removeEvent(w *storeWait, e storeEvent) {
 	delete(w.missing, e)
 	others := slices.DeleteFunc(t.waiting[e], func(other *storeWait) bool { return other == w })
@@ -135,7 +139,9 @@ func (t *storeTable) set(keys []string, values [][]byte) error {
 	})
 }
 
-// compareSet returns the value that the key has afterwards, or expected if the key has none.
+// compareSet stores desired under key if the key's value equals expected, or if it has no value
+// and expected is empty. It returns the value that the key has afterwards, or expected if the
+// key has none.
 func (t *storeTable) compareSet(key string, expected, desired []byte) (now []byte, err error) {
 	err = t.changeLocked(func() ([]*storeWait, error) {
 		old, there := t.values[key]
@@ -152,7 +158,8 @@ func (t *storeTable) compareSet(key string, expected, desired []byte) (now []byt
 	return now, err
 }
 
-// get returns the values of keys. The value of a missing key is nil.
+// get returns the values of keys. The value of a missing key is nil. The caller must not modify
+// the values.
 func (t *storeTable) get(keys []string) [][]byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,7 +170,8 @@ func (t *storeTable) get(keys []string) [][]byte {
 	return values
 }
 
-// add adds n to the integer stored as text under key, and returns the sum.
+// add adds n to the integer stored as text under key, and returns the sum. A missing key counts
+// as 0. The error wraps [ErrProtocol] if the value is not an integer.
 func (t *storeTable) add(key string, n int64) (sum int64, err error) {
 	err = t.changeLocked(func() ([]*storeWait, error) {
 		if sum, err = t.keyCount(key); err != nil {
@@ -187,8 +195,8 @@ func (t *storeTable) keyCount(key string) (int64, error) {
 	return n, nil
 }
 
-// append appends to a value. It must not write to the old slice, which another client may be
-// receiving.
+// append appends to the value of a key, or sets it if the key has none. It must not write to the
+// old slice, which another client may be receiving.
 func (t *storeTable) append(key string, more []byte) error {
 	return t.changeLocked(func() ([]*storeWait, error) { return t.putValue(key, slices.Concat(t.values[key], more)) })
 }
@@ -235,7 +243,8 @@ func (t *storeTable) isMissing(key string) bool {
 	return !there && len(t.queues[key]) == 0
 }
 
-// push appends a value to a queue, and notifies the first client that waits for the key.
+// push appends a value to the queue of a key, and notifies the first client that waits for the
+// key. The error wraps [ErrTooLong] if the memory budget is exceeded.
 func (t *storeTable) push(key string, value []byte) error {
 	return t.changeLocked(func() ([]*storeWait, error) {
 		if err := t.room.charge(int64(len(key)+len(value)) + storeCost); err != nil {
@@ -246,8 +255,8 @@ func (t *storeTable) push(key string, value []byte) error {
 	})
 }
 
-// pop removes the first value of a queue. It returns the length that the queue had, which is 0 if
-// it was empty.
+// pop removes the first value of a queue and returns it. n is the length that the queue had
+// before, which is 0 if it was empty.
 func (t *storeTable) pop(key string) (n int, value []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -269,8 +278,8 @@ func (t *storeTable) queueLength(key string) int {
 	return len(t.queues[key])
 }
 
-// notifyOthers notifies other clients that wait for the queues, because the client that was
-// notified before left without popping.
+// notifyOthers notifies other clients that wait for the queues of keys, because the client that
+// was notified before left without popping.
 func (t *storeTable) notifyOthers(keys []string) {
 	t.changeLocked(func() (over []*storeWait, err error) {
 		for _, key := range keys {
@@ -280,7 +289,8 @@ func (t *storeTable) notifyOthers(keys []string) {
 	})
 }
 
-// wait registers a wait for the missing keys. It returns nil if none is missing.
+// wait registers a wait for the missing keys, and calls over once when all have a value or a
+// queue. It returns nil, and does not call over, if none is missing.
 func (t *storeTable) wait(keys []string, over func()) (w *storeWait, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -288,8 +298,9 @@ func (t *storeTable) wait(keys []string, over func()) (w *storeWait, err error) 
 		false, over)
 }
 
-// arriveBarrier counts one arrival at a barrier. It returns a nil wait if the arrival completes the
-// barrier.
+// arriveBarrier counts one arrival at a barrier of the given number of members. It returns a nil
+// wait if the arrival completes the barrier. Otherwise it registers a wait, and calls over once
+// when the barrier is complete.
 func (t *storeTable) arriveBarrier(key string, members int64, over func()) (w *storeWait, err error) {
 	err = t.changeLocked(func() (all []*storeWait, err error) {
 		n, err := t.keyCount(key)
@@ -329,8 +340,8 @@ func (t *storeTable) registerWait(keys []string, barrier bool, over func()) (*st
 	return w, nil
 }
 
-// cancelWait ends a wait. If the wait was over before, cancelWait returns after the client has been
-// notified. w may be nil.
+// cancelWait ends a wait without a call of its over function. If the wait was over before,
+// cancelWait returns after the client has been notified. w may be nil.
 func (t *storeTable) cancelWait(w *storeWait) {
 	if w == nil {
 		return

@@ -25,8 +25,8 @@ type tempDir struct {
 // https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/util.py.
 const tempPrefix = "pymp-"
 
-// newTempDir creates a tempDir where Python would create its own in the given environment. The
-// caller must call release.
+// newTempDir creates a tempDir where Python would create its own in the environment env, or in
+// the environment of this process if env is nil. The caller must call release.
 func newTempDir(env []string) *tempDir {
 	d := &tempDir{in: 1}
 	for _, parent := range temporaryDirs(env) {
@@ -41,9 +41,10 @@ func newTempDir(env []string) *tempDir {
 	return d
 }
 
-// createMarkedDir creates a directory with a mark of this process. At first the mark is part of the
-// directory's name; the directory gets its final name when the mark is inside. It is therefore
-// attributable at every moment at which this process may be killed.
+// createMarkedDir creates a directory in parent with a mark of this process, and returns its
+// path. At first the mark is part of the directory's name; the directory gets its final name
+// when the mark is inside. It is therefore attributable at every moment at which this process
+// may be killed.
 func createMarkedDir(parent string) (string, error) {
 	mark, err := markOf(os.Getpid())
 	if err != nil { // /proc is not mounted
@@ -68,8 +69,9 @@ func createMarkedDir(parent string) (string, error) {
 // replace an empty directory with the same name.
 const tempRandom = 8
 
-// temporaryDirs returns the directories that Python's tempfile tries, in its order:
-// https://github.com/python/cpython/blob/v3.13.0/Lib/tempfile.py.
+// temporaryDirs returns the directories that Python's tempfile tries under the environment env,
+// in its order: https://github.com/python/cpython/blob/v3.13.0/Lib/tempfile.py. A nil env means
+// the environment of this process.
 func temporaryDirs(env []string) (places []string) {
 	if env == nil {
 		env = os.Environ()
@@ -120,7 +122,8 @@ func removeDir(path string) {
 // swept is the set of directories that sweepTempDirs has processed.
 var swept sync.Map
 
-// sweepTempDirs removes the directories of processes that have all ended.
+// sweepTempDirs removes the marked directories in parent that belong to processes which have all
+// ended.
 func sweepTempDirs(parent string) {
 	marks, _ := filepath.Glob(filepath.Join(parent, tempPrefix+"*", namePrefix+"*"))
 	unfinished, _ := filepath.Glob(filepath.Join(parent, tempPrefix+namePrefix+"*"))
@@ -149,7 +152,8 @@ func (d *tempDir) markProcess(pid int) {
 	}
 }
 
-// markOf returns the name of a process's mark.
+// markOf returns the name of a process's mark: the file in a directory that identifies the
+// process as its user.
 func markOf(pid int) (string, error) {
 	return ownerName(pid, 0)
 }

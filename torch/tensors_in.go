@@ -12,7 +12,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// decodeTensor decodes rebuild_tensor(class, typed storage, (offset, size, stride, requires_grad)).
+// decodeTensor decodes rebuild_tensor(class, typed storage, (offset, size, stride,
+// requires_grad)) to a *tensor.Tensor, or to an *autograd.Param for class Parameter. The caller
+// must close the tensor.
 func (i *importer) decodeTensor(o *pickle.Object) (any, error) {
 	class, err := value.Arg[python.Global](o, 0)
 	if err != nil {
@@ -62,7 +64,8 @@ func viewStorage(hold *tensor.Tensor, dt tensor.DType, layout python.Tuple) (*te
 }
 
 // decodeTypedStorage decodes rebuild_typed_storage(storage, dtype), or the older
-// rebuild_typed_storage_child(storage, class).
+// rebuild_typed_storage_child(storage, class). hold is an empty tensor on the storage, which the
+// importer closes.
 func (i *importer) decodeTypedStorage(o *pickle.Object) (hold *tensor.Tensor, dt tensor.DType, err error) {
 	untyped, err := value.Arg[*pickle.Object](o, 0)
 	if err != nil {
@@ -105,8 +108,8 @@ func (i *importer) decodeBareStorage(o *pickle.Object) (any, error) {
 	return hold.Storage().View(dt, []int{len(hold.Storage().Bytes()) / dt.Size()}, []int{1}, 0)
 }
 
-// storageOf returns an empty tensor on an untyped storage, the same one for each occurrence in the
-// message.
+// storageOf returns an empty tensor on an untyped storage, the same one for each occurrence in
+// the message. The importer closes it after the message has been decoded.
 func (i *importer) storageOf(o *pickle.Object) (hold *tensor.Tensor, err error) {
 	if hold := i.storages[o]; hold != nil {
 		return hold, nil
@@ -128,7 +131,8 @@ func (i *importer) storageOf(o *pickle.Object) (hold *tensor.Tensor, err error) 
 	return hold, nil
 }
 
-// decodeStorageFD decodes rebuild_storage_fd(class, descriptor, bytes).
+// decodeStorageFD decodes rebuild_storage_fd(class, descriptor, bytes) to an empty tensor on the
+// storage, which the caller must close.
 func (i *importer) decodeStorageFD(o *pickle.Object) (*tensor.Tensor, error) {
 	df, err := value.Arg[*pickle.Object](o, 1)
 	if err != nil {
@@ -150,9 +154,10 @@ func (i *importer) decodeStorageFD(o *pickle.Object) (*tensor.Tensor, error) {
 	return regions.receive(f, n, "", nil)
 }
 
-// decodeStorageFilename decodes rebuild_storage_filename(class, manager, name, bytes). The error
-// wraps [ErrUnsupported] if there is a fifth argument, which older versions of PyTorch send: the
-// size is then in elements.
+// decodeStorageFilename decodes rebuild_storage_filename(class, manager, name, bytes) to an
+// empty tensor on the storage, which the caller must close. The error wraps [ErrGone] if the
+// file no longer exists. It wraps [ErrUnsupported] if there is a fifth argument, which older
+// versions of PyTorch send: the size is then in elements.
 func (i *importer) decodeStorageFilename(o *pickle.Object) (*tensor.Tensor, error) {
 	manager, err := value.Arg[[]byte](o, 1)
 	if err != nil {
@@ -184,7 +189,9 @@ func storageSize(o *pickle.Object, at int) (int, error) {
 	return int(n), err
 }
 
-// fetch fetches the descriptor of a DupFd from the resource sharer of its sender.
+// fetch fetches the descriptor of a DupFd from the resource sharer of its sender, which has it
+// only once. The caller must close the file. The error wraps [ErrGone] if the sender no longer
+// has it, and [ErrNoKey] if there is no authkey.
 func (i *importer) fetch(o *pickle.Object) (*os.File, error) {
 	i.fetched[o] = true
 	state, _ := o.State.(*python.Dict)

@@ -13,7 +13,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// encodeTensor encodes rebuild_tensor(class, typed storage, (offset, size, stride, requires_grad)).
+// encodeTensor encodes rebuild_tensor(class, typed storage, (offset, size, stride,
+// requires_grad)), or None if t is nil. learned is requires_grad; the error wraps
+// [ErrUnsupported] if the dtype has no gradients.
 func (e *exporter) encodeTensor(t *tensor.Tensor, class python.Global, learned bool) (any, error) {
 	if t == nil {
 		return nil, nil
@@ -38,7 +40,9 @@ func (e *exporter) encodeTensor(t *tensor.Tensor, class python.Global, learned b
 var learnable = []tensor.DType{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64,
 	tensor.Complex64, tensor.Complex128}
 
-// encodeStorage encodes the storage of a tensor, once for all tensors on it.
+// encodeStorage encodes the storage of a tensor, once for all tensors on it. It moves a storage
+// in the Go heap to memory that PyTorch can map. The error is [ErrArena] for memory of a Shoal
+// domain.
 func (e *exporter) encodeStorage(t *tensor.Tensor) (*pickle.Object, error) {
 	s := t.Storage()
 	if o := e.storages[s]; o != nil {
@@ -72,8 +76,9 @@ func (e *exporter) newStorage(s *tensor.Storage) (*pickle.Object, error) {
 	return e.encodeStorageFD(home.region)
 }
 
-// encodeStorageFilename encodes rebuild_storage_filename, and adds the message's reference to the
-// region. An empty manager means the receiver's own.
+// encodeStorageFilename encodes rebuild_storage_filename, and adds the message's reference to
+// the region, which withdrawMessage drops. An empty manager means the receiver's own. The error
+// wraps [ErrGone] if the name has been removed.
 func (e *exporter) encodeStorageFilename(r *region) (*pickle.Object, error) {
 	if !r.isNamed() {
 		return nil, fmt.Errorf("name %s: %w", r.name, ErrGone)
@@ -87,7 +92,7 @@ func (e *exporter) encodeStorageFilename(r *region) (*pickle.Object, error) {
 		Args: python.Tuple{untypedStorage, manager, []byte(r.name), r.nbytes}}, nil
 }
 
-// encodeStorageFD encodes rebuild_storage_fd.
+// encodeStorageFD encodes rebuild_storage_fd for a region without a name.
 func (e *exporter) encodeStorageFD(r *region) (*pickle.Object, error) {
 	df, err := e.encodeInFlight(r)
 	if err != nil {
@@ -114,7 +119,8 @@ func (e *exporter) encodeInFlight(r *region) (*pickle.Object, error) {
 	return e.offerDescriptor(again)
 }
 
-// offerDescriptor gives f to the resource sharer, and encodes the DupFd that fetches it.
+// offerDescriptor gives f to the resource sharer, which then owns it, and encodes the DupFd that
+// fetches it. It closes f on an error, which is [ErrNoKey] if there is no authkey.
 func (e *exporter) offerDescriptor(f *os.File) (*pickle.Object, error) {
 	s, err := sharerFor(e.opts.AuthKey)
 	if err != nil {

@@ -38,7 +38,9 @@ func (w *loaderWorker) recordTolerance(ds data.Dataset) data.Dataset {
 // errAllSkipped is wrapped if no sample of a batch could be loaded.
 var errAllSkipped = errors.New("all samples of the batch were skipped")
 
-// loadTolerant loads a batch again after a failure, without the samples that fail.
+// loadTolerant loads a batch again after a failure, without the samples that fail in all
+// attempts and that Skip accepts. It returns the error of a sample that must not be skipped, and
+// one that wraps errAllSkipped if none is left.
 func (w *loaderWorker) loadTolerant(ctx context.Context, ds data.Dataset, numbers []int, single bool) (any, error) {
 	var good []int
 	var last error
@@ -70,7 +72,8 @@ func (w *loaderWorker) loadTolerant(ctx context.Context, ds data.Dataset, number
 	return batch, err
 }
 
-// retry calls f until it succeeds, with at most Retries repetitions.
+// retry calls f until it succeeds, with at most Retries repetitions, and returns the last error.
+// A panic of f is an error.
 func (w *loaderWorker) retry(f func() error) (err error) {
 	for range 1 + w.tolerance.Retries {
 		if err = w.recoverPanic(f); err == nil {

@@ -16,8 +16,9 @@ const (
 // unwritten is the number of such messages over all connections.
 var unwritten atomic.Int64
 
-// write writes a message. The caller must hold the writer's lock, which is released when the whole
-// message has been written: see Note [Messages that have begun].
+// write writes a message. The caller must hold the writer's lock, c.sending, which is released
+// when the whole message has been written: see Note [Messages that have begun]. If ctx is done
+// after the first byte, write returns nil and a goroutine writes the rest.
 func (c *Conn) write(ctx context.Context, b []byte) error {
 	if c.lock != nil {
 		if err := c.lock.Acquire(ctx); err != nil {
@@ -41,7 +42,8 @@ func (c *Conn) write(ctx context.Context, b []byte) error {
 	return err
 }
 
-// writeRest completes a partly written message, and releases the writer's lock.
+// writeRest writes rest, the remaining bytes of a frame, and releases the writer's lock. It
+// blocks until the peer reads, so it runs in a goroutine of its own.
 func (c *Conn) writeRest(rest []byte) {
 	defer unwritten.Add(-1)
 	_, err := c.stream.Write(rest)
