@@ -72,7 +72,7 @@ func openAppended(path string) (*Writer, error) {
 	return w, nil
 }
 
-// updateEOF updates the end-of-file address in the superblock to the current size.
+// updateEOF writes the current size to the end-of-file address in the superblock.
 func (w *Writer) updateEOF() error {
 	s, err := w.old.file.readAppendFields()
 	if err != nil {
@@ -116,9 +116,10 @@ func (a *appended) hasObject(name string) bool {
 	return set || group
 }
 
-// openDataset opens an existing data set for writing. Its chunks are marked as fixed, so that they
-// are never overwritten; see Note [In place]. It returns an error that wraps [ErrUnsupported] if
-// the data set is not chunked, is big-endian, or uses a filter that cannot be written.
+// openDataset opens an existing data set for writing; for a data set that is open already, it
+// returns the same [Output]. Its chunks are marked as fixed, so that they are never overwritten;
+// see Note [In place]. It returns an error that wraps [ErrUnsupported] if the data set is not
+// chunked, is big-endian, or uses a filter that cannot be written.
 func (a *appended) openDataset(w *Writer, name string) (*Output, error) {
 	address := a.file.datasets[name]
 	if d := a.open[address]; d != nil {
@@ -160,7 +161,7 @@ func (a *appended) openDataset(w *Writer, name string) (*Output, error) {
 }
 
 // longestGroup splits name into the longest existing group that is a prefix of it, and the
-// remaining path.
+// remaining path. group is "" if that is the root group.
 func (a *appended) longestGroup(name string) (group, rest string) {
 	for at, r := range name {
 		if _, there := a.file.groups[name[:at]]; r == '/' && there {
@@ -185,7 +186,8 @@ func (a *appended) checkName(name string) error {
 	return err
 }
 
-// linksOf returns the links of an existing group. It caches them by header address.
+// linksOf returns the links of an existing group. It caches them by header address. The error
+// wraps [ErrUnsupported] if members cannot be added to the group.
 func (a *appended) linksOf(group string) (*linking, error) {
 	address := a.file.groups[group]
 	if l := a.links[address]; l != nil {
@@ -224,7 +226,8 @@ func (w *Writer) closeOld() error {
 	return nil
 }
 
-// updateIndexes returns the patches for the headers of all existing data sets that were opened.
+// updateIndexes writes the chunk indexes of all existing data sets that were opened, and returns
+// the patches for their headers. It stores an error in w.err.
 func (w *Writer) updateIndexes() (patches []patch) {
 	for address, d := range w.old.open {
 		p, err := w.updateIndex(address, d, d.writeChunkTree())
@@ -233,7 +236,8 @@ func (w *Writer) updateIndexes() (patches []patch) {
 	return patches
 }
 
-// linkAll writes the new objects and returns the patches that link them into existing groups.
+// linkAll writes the new objects and returns the patches that link them into existing groups. It
+// stores an error in w.err.
 func (w *Writer) linkAll() (patches []patch) {
 	added := map[string][]string{} // new names, by existing group
 	for _, name := range w.newPaths() {

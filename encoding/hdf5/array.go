@@ -2,7 +2,8 @@ package hdf5
 
 import "math/bits"
 
-// array decodes a chunk index that is a fixed array or an extensible array.
+// array decodes a chunk index that is a fixed array or an extensible array, and records the
+// chunks in the data set. [Dataset.parseArray] makes it.
 type array struct {
 	*Dataset
 	filtered bool
@@ -10,7 +11,8 @@ type array struct {
 	page     int // entries per page; larger blocks are split into pages
 }
 
-// recordEntries records the chunks of the entries in c. n is the index of the first entry.
+// recordEntries records the chunks of the entries in c, which it reads to the end. n is the
+// index of the first entry.
 func (a array) recordEntries(c *cursor, n int) {
 	for ; len(c.b) >= a.size; n++ {
 		if s := a.decodeEntry(&cursor{b: c.takeBytes(a.size)}, a.filtered); s.address != undefined {
@@ -19,7 +21,8 @@ func (a array) recordEntries(c *cursor, n int) {
 	}
 }
 
-// parseArray reads the fields that the headers of fixed and extensible arrays have in common.
+// parseArray reads from c the fields that the headers of fixed and extensible arrays have in
+// common. The caller must call setPage on the result. The error wraps [ErrFormat].
 func (d *Dataset) parseArray(c *cursor) (a array, err error) {
 	version, client, size := c.readInt(1), c.readInt(1), c.readInt(1)
 	a = array{Dataset: d, filtered: client == 1, size: size}
@@ -30,7 +33,7 @@ func (d *Dataset) parseArray(c *cursor) (a array, err error) {
 	return a, nil
 }
 
-// setPage sets the page size to 2^n entries.
+// setPage sets the page size to 2^n entries. The error wraps [ErrFormat] if n exceeds 31.
 func (a *array) setPage(n int) error {
 	if n > 31 {
 		return malformed("pages of 2^%d entries", n)
@@ -43,7 +46,8 @@ func (a *array) setPage(n int) error {
 // address of the header.
 const blockHead = 4 + 1 + 1 + 8
 
-// readFixedArray reads the chunk index of a data set with a fixed maximum shape.
+// readFixedArray reads the chunk index of a data set with a fixed maximum shape, and records the
+// chunks in d.chunks.
 func (d *Dataset) readFixedArray() error {
 	c, err := d.tree.readSealed("FAHD", d.index.address, 28)
 	if err != nil {
@@ -110,10 +114,10 @@ func (a array) readBlock(signature string, address uint64, head, from, n int, wr
 // bitmapSize returns the size in bytes of a bitmap with one bit for each page of n entries.
 func (a array) bitmapSize(n int) int { return ((n+a.page-1)/a.page + 7) / 8 }
 
-// readExtensibleArray reads the chunk index of a data set with one unlimited dimension. The first
-// entries are in the index block, the next ones in data blocks that the index block refers to, and
-// the others in data blocks that secondary blocks refer to. The block size doubles with every
-// second group of blocks.
+// readExtensibleArray reads the chunk index of a data set with one unlimited dimension, and
+// records the chunks in d.chunks. The first entries are in the index block, the next ones in
+// data blocks that the index block refers to, and the others in data blocks that secondary
+// blocks refer to. The block size doubles with every second group of blocks.
 func (d *Dataset) readExtensibleArray() error {
 	c, err := d.tree.readSealed("EAHD", d.index.address, 72)
 	if err != nil {
@@ -159,7 +163,8 @@ func (d *Dataset) readExtensibleArray() error {
 	return nil
 }
 
-// readSecondary reads the data blocks that a secondary block refers to.
+// readSecondary reads the data blocks that the secondary block at address refers to. The other
+// arguments are as in readBlocks.
 func (a array) readSecondary(address uint64, head, from, blocks, n int) error {
 	bitmaps := 0
 	if n > a.page {
@@ -174,6 +179,8 @@ func (a array) readSecondary(address uint64, head, from, blocks, n int) error {
 }
 
 // readBlocks reads consecutive data blocks of n entries each. Their addresses are read from c.
+// head is the size of a block's prefix in bytes, and from is the index of the first entry.
+// bitmaps has the bits for the pages of each block, and is empty if the blocks have no pages.
 func (a array) readBlocks(c *cursor, head, from, blocks, n int, bitmaps []byte) error {
 	for i := range blocks {
 		var written []byte

@@ -58,7 +58,9 @@ func (f *File) Attrs(name string) (map[string]any, error) {
 	return attrs, nil
 }
 
-// decodeAttribute decodes an attribute message of version 1, 2 or 3.
+// decodeAttribute decodes an attribute message of version 1, 2 or 3 to its name and its value,
+// as documented at [File.Attrs]. The error wraps [ErrUnsupported] for a type that [File.Attrs]
+// skips, and otherwise [ErrFormat].
 func (f *File) decodeAttribute(c *cursor) (key string, v any, err error) {
 	version, flags := c.readInt(1), c.readInt(1)
 	sizes := [3]int{c.readInt(2), c.readInt(2), c.readInt(2)}
@@ -189,8 +191,8 @@ func (w *Writer) encodeAttr(key string, v any) ([]byte, error) {
 	return b, nil
 }
 
-// addAttrs adds the attributes of an object to its header, and removes them from w.attrs, so that
-// [Writer.attributeError] can find attributes without an object.
+// addAttrs adds the attributes of the object name to its header h, and removes them from
+// w.attrs, so that [Writer.attributeError] can find attributes without an object.
 func (w *Writer) addAttrs(h *headerWriter, name string) {
 	own := w.attrs[name]
 	delete(w.attrs, name)

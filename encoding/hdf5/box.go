@@ -79,13 +79,14 @@ func (c counts) coordinatesOf(n int) []int {
 	return at
 }
 
-// overlap is the intersection of a slab and a chunk.
+// overlap is the intersection of a slab and a chunk. [eachOverlap] makes it.
 type overlap struct {
 	slab, chunk box // relative to the slab, and to the chunk
 }
 
 // coversChunk reports whether the overlap covers all elements of the chunk that lie inside the
-// array. A chunk on the edge may extend past the array.
+// array. array and chunk are shapes, and at is the grid coordinates of the chunk. A chunk on the
+// edge may extend past the array.
 func (o overlap) coversChunk(array, chunk, at []int) bool {
 	for i := range array {
 		if o.chunk.shape[i] != min(chunk[i], array[i]-at[i]*chunk[i]) {
@@ -121,8 +122,9 @@ func (b box) eachRun(o box, do func(at, other, n int)) {
 	o.each(func(in, _, n int) error { do(places[i], in, n); i++; return nil })
 }
 
-// eachOverlap calls do for each chunk of an array that intersects the selection given by start and
-// shape. It stops at the first error.
+// eachOverlap calls do for each chunk of an array that intersects the selection given by start
+// and shape, with the linear index of the chunk. array and chunk are shapes, and the selection
+// must not be empty. It stops at the first error and returns it.
 func eachOverlap(array, chunk, start, shape []int, do func(index int, common overlap) error) error {
 	rank, all := len(array), gridCounts(array, chunk)
 	first, several := make([]int, rank), make([]int, rank)

@@ -11,7 +11,8 @@ const (
 	recordFiltered  = 11
 )
 
-// btree is a reader of a B-tree of version 2.
+// btree is a reader of a B-tree of version 2. [source.openBTree] makes it. It may be walked
+// once, by one goroutine.
 type btree struct {
 	source
 	kind   int
@@ -71,7 +72,8 @@ func (t *btree) countWidth() int { return byteWidth(t.levels[0].most) }
 // byteWidth returns the number of bytes needed to encode numbers up to n.
 func byteWidth(n uint64) int { return max(1, (bits.Len64(n)+7)/8) }
 
-// each calls do for each record in order. It stops at the first error.
+// each calls do for each record in order, with a cursor on its bytes. It stops at the first
+// error and returns it. The error wraps [ErrFormat] if a node is malformed.
 func (t *btree) each(do func(c *cursor) error) error {
 	if t.root == undefined {
 		return nil

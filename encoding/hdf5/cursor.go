@@ -35,7 +35,8 @@ func (c *cursor) readUint(n int) uint64 {
 
 func (c *cursor) readInt(n int) int { return int(c.readUint(n)) }
 
-// readText reads a NUL-terminated string and skips its padding to a multiple of pad bytes.
+// readText reads a NUL-terminated string and skips its padding to a multiple of pad bytes. If
+// there is no NUL, it returns "" and sets short.
 func (c *cursor) readText(pad int) string {
 	end := bytes.IndexByte(c.b, 0)
 	if end < 0 {
@@ -53,7 +54,7 @@ type source struct {
 	size int64
 }
 
-// readAt reads n bytes at the given address.
+// readAt reads n bytes at the given address into a new slice.
 func (s source) readAt(address uint64, n int) ([]byte, error) {
 	if n < 0 || address > uint64(s.size) || uint64(n) > uint64(s.size)-address {
 		return nil, malformed("%d bytes at %d exceed the file size %d", n, address, s.size)
@@ -65,8 +66,9 @@ func (s source) readAt(address uint64, n int) ([]byte, error) {
 	return b, nil
 }
 
-// readSealed reads n bytes like [source.readSigned], verifies the checksum in the last four bytes,
-// and strips it.
+// readSealed reads n bytes like [source.readSigned], verifies the checksum in the last four
+// bytes, and strips it. n includes the signature and the checksum. The error wraps [ErrFormat]
+// if either is wrong.
 func (s source) readSealed(signature string, address uint64, n int) (*cursor, error) {
 	const byteWidth = 4
 	b, err := s.readAt(address, n)
@@ -81,8 +83,9 @@ func (s source) readSealed(signature string, address uint64, n int) (*cursor, er
 	return &cursor{b: b[len(signature):]}, nil
 }
 
-// readSigned reads n bytes at the given address, verifies that they begin with the signature, and
-// returns a cursor past it.
+// readSigned reads n bytes at the given address, verifies that they begin with the signature,
+// and returns a cursor past it. n includes the signature. The error wraps [ErrFormat] if it is
+// missing.
 func (s source) readSigned(signature string, address uint64, n int) (*cursor, error) {
 	b, err := s.readAt(address, n)
 	if err != nil {

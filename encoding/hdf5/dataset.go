@@ -6,8 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Dataset is an array in a file. Its methods may be called from several goroutines. They must not
-// be called after [File.Close].
+// Dataset is an array in a file, as returned by [File.Dataset]. Its methods may be called from
+// several goroutines. They must not be called after [File.Close].
 type Dataset struct {
 	tree    *tree
 	kind    datatype
@@ -55,7 +55,8 @@ func (d *Dataset) Shape() []int { return slices.Clone(d.shape) }
 // the returned slice.
 func (d *Dataset) Chunk() []int { return slices.Clone(d.chunk) }
 
-// decodeMessages decodes the messages of a data set's object header and then validates them.
+// decodeMessages decodes the messages of a data set's object header and then validates them. The
+// error wraps [ErrFormat] or [ErrUnsupported].
 func (d *Dataset) decodeMessages(all []message) (err error) {
 	has := 0
 	for _, m := range all {
@@ -132,7 +133,7 @@ func (c *cursor) readDims(rank int) []int {
 	return dims
 }
 
-// parseFill reads the fill value.
+// parseFill reads the fill value into d.fill, which stays nil if none is defined.
 func (d *Dataset) parseFill(c *cursor) {
 	defined := true
 	switch c.readInt(1) {
@@ -176,7 +177,8 @@ func (d *Dataset) parseLayout(c *cursor) error {
 	return nil
 }
 
-// parseChunk reads the shape of a chunk. The last dimension is the element size in bytes.
+// parseChunk reads the shape of a chunk into d.chunk: rank numbers of width bytes each. The last
+// one is the element size in bytes, which [Dataset.check] removes.
 func (d *Dataset) parseChunk(c *cursor, rank, width int) {
 	d.chunk = []int{}
 	for range rank {
@@ -184,8 +186,8 @@ func (d *Dataset) parseChunk(c *cursor, rank, width int) {
 	}
 }
 
-// check validates that the layout, the shape and the datatype are consistent, and reads the chunk
-// index.
+// check validates that the layout, the shape and the datatype are consistent, and reads the
+// chunk index. The error wraps [ErrFormat] or [ErrUnsupported].
 func (d *Dataset) check() error {
 	size, err := d.kind.sizeOf(d.shape...)
 	if err != nil {

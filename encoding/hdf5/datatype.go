@@ -34,7 +34,8 @@ var (
 	unsigned = map[int]tensor.DType{1: tensor.Uint8, 2: tensor.Uint16, 4: tensor.Uint32, 8: tensor.Uint64}
 )
 
-// datatype is the type of the elements of a data set or an attribute.
+// datatype is the type of the elements of a data set or an attribute. swapped means big-endian
+// numbers, and size is the size of an element in bytes.
 type datatype struct {
 	dtype   tensor.DType // not set for text
 	text    text
@@ -42,13 +43,15 @@ type datatype struct {
 	size    int
 }
 
-// sizeOf returns the size in bytes of an array with the given shape.
+// sizeOf returns the size in bytes of an array with the given shape. It returns an error if a
+// dimension is negative or the size overflows.
 func (t datatype) sizeOf(shape ...int) (int, error) {
 	return tensor.Uint8.SizeOf(append(slices.Clone(shape), t.size)...)
 }
 
-// parseDatatype decodes a datatype message and leaves c after it. depth is the nesting depth of the
-// datatype.
+// parseDatatype decodes a datatype message and leaves c after it. depth is the nesting depth of
+// the datatype, 0 for the outermost. The error wraps [ErrFormat], or [ErrUnsupported] if the
+// type has no dtype and is no string.
 func parseDatatype(c *cursor, depth int) (t datatype, err error) {
 	first := c.readInt(1)
 	class, version, bits := first&15, first>>4, c.readInt(3)
@@ -103,8 +106,9 @@ func (t *datatype) readFloat(c *cursor, bits int) error {
 	return unsupported("floats of %d bits with a mantissa of %d", precision, f.mantissa)
 }
 
-// readComplex reads a compound type with two floating-point members "r" and "i", h5py's encoding of
-// complex numbers. Other compound types are unsupported.
+// readComplex reads a compound type with two floating-point members "r" and "i", h5py's encoding
+// of complex numbers. version and depth are those fields of the datatype, and the low 16 bits of
+// members are the number of members. The error wraps [ErrUnsupported] for other compound types.
 func (t *datatype) readComplex(c *cursor, version, members, depth int) error {
 	var part [2]datatype
 	for i, want := range []string{"r", "i"} {
@@ -149,8 +153,8 @@ func offsetWidth(size int) int {
 	return n
 }
 
-// readBool reads an enumeration of FALSE and TRUE, h5py's encoding of bool. Other enumerations are
-// unsupported.
+// readBool reads an enumeration of FALSE and TRUE, h5py's encoding of bool. The arguments are as
+// in readComplex. The error wraps [ErrUnsupported] for other enumerations.
 func (t *datatype) readBool(c *cursor, version, members, depth int) error {
 	base, err := parseDatatype(c, depth+1)
 	if err != nil {
@@ -168,7 +172,8 @@ func (t *datatype) readBool(c *cursor, version, members, depth int) error {
 	return unsupported("elements that are an enumeration, other than h5py's bool")
 }
 
-// appendDatatypeHead appends the header that is common to all datatypes.
+// appendDatatypeHead appends the header that is common to all datatypes. bits are the 24 class
+// bits, and size is the size of an element in bytes.
 func appendDatatypeHead(b []byte, class, version, bits, size int) []byte {
 	b = append(b, byte(version<<4|class), byte(bits), byte(bits>>8), byte(bits>>16))
 	return le.AppendUint32(b, uint32(size))

@@ -9,10 +9,10 @@ import (
 
 var le = binary.LittleEndian
 
-// headerWriter builds an object header of version 2.
+// headerWriter builds an object header of version 2. The zero value is an empty header.
 type headerWriter struct{ b []byte }
 
-// add appends a message.
+// add appends a message. body must have at most 65,535 bytes.
 func (h *headerWriter) add(kind int, body []byte) {
 	h.b = append(h.b, byte(kind))
 	h.b = le.AppendUint16(h.b, uint16(len(body)))
@@ -49,8 +49,8 @@ func linkMessage(name string, address uint64) []byte {
 	return le.AppendUint64(append(b, name...), address)
 }
 
-// writeDataset writes the chunk B-tree and the object header of the data set. It returns the
-// address of the header.
+// writeDataset writes the chunk B-tree and the object header of the data set, with the
+// attributes of name. It returns the address of the header, and stores an error in d.w.err.
 func (d *Output) writeDataset(w *Writer, name string) uint64 {
 	var h headerWriter
 	h.add(msgDataspace, appendDataspace(nil, d.shape, d.limit))
@@ -126,7 +126,7 @@ type child struct {
 }
 
 // writeChunkTree writes the chunk index as a B-tree of version 1 and returns the address of its
-// root, or undefined if there are no chunks.
+// root, or undefined if there are no chunks. It stores an error in d.w.err.
 func (d *Output) writeChunkTree() uint64 {
 	if len(d.chunks) == 0 {
 		return undefined

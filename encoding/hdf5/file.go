@@ -70,7 +70,8 @@ func open(f *os.File) (*File, error) {
 	return file, err
 }
 
-// walk lists the groups and data sets of a file of size bytes.
+// walk lists the groups and data sets of a file of size bytes. The returned [File] does not own
+// r. The error wraps [ErrFormat] or [ErrUnsupported], or is the error of reading.
 func walk(r io.ReaderAt, size int64) (*File, error) {
 	at, err := source{r, size}.signatureOffset()
 	if err != nil {
@@ -106,7 +107,8 @@ func (f *File) Dataset(name string) (*Dataset, error) {
 	return d, nil
 }
 
-// find returns a data set of any type, including strings.
+// find returns a data set of any type, including strings. The error wraps [ErrName], [ErrFormat]
+// or [ErrUnsupported], without the name and the path.
 func (f *File) find(name string) (*Dataset, error) {
 	address, ok := f.datasets[name]
 	if !ok {
@@ -160,8 +162,8 @@ func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
 	return all, nil
 }
 
-// numericDatasets returns all numeric data sets, and checks that their total size is within the
-// limit.
+// numericDatasets returns all numeric data sets by name. The error wraps [ErrLimit] if their
+// total size exceeds the limit; otherwise it is an error of [File.Dataset].
 func (f *File) numericDatasets() (map[string]*Dataset, error) {
 	sets := map[string]*Dataset{}
 	var bytes, fills int64

@@ -33,7 +33,8 @@ type filter struct {
 	values []uint32
 }
 
-// parseFilters decodes a filter pipeline message.
+// parseFilters decodes a filter pipeline message to the filters in the order in which they were
+// applied. The error wraps [ErrFormat]. Unknown filters are no error.
 func parseFilters(c *cursor) (list []filter, err error) {
 	version, n := c.readInt(1), c.readInt(1)
 	if version == 1 {
@@ -83,8 +84,9 @@ func checkKnown(list []filter) error {
 	return nil
 }
 
-// decode reverses the filter pipeline and returns the chunk, which must have size bytes. Bit i of
-// skipped is set if filter i was not applied.
+// decode reverses the filter pipeline and returns the chunk, which must have size bytes. Bit i
+// of skipped is set if filter i was not applied. element is the element size in bytes. The error
+// wraps [ErrFormat] if b is damaged. The result may be b itself.
 func decode(b []byte, list []filter, skipped uint32, size, element int) (out []byte, err error) {
 	for i := len(list) - 1; i >= 0 && err == nil; i-- {
 		if i < 32 && skipped>>i&1 != 0 {
@@ -107,7 +109,9 @@ func decode(b []byte, list []filter, skipped uint32, size, element int) (out []b
 	return b, err
 }
 
-// encode applies the filter pipeline to a chunk. It is the inverse of [decode].
+// encode applies the filter pipeline to a chunk. It is the inverse of [decode]: element is the
+// element size in bytes, and bit i of skipped is set if filter i was not applied because it
+// would not make the chunk smaller.
 func encode(b []byte, list []filter, element int) (out []byte, skipped uint32, err error) {
 	for i, f := range list {
 		switch f.id {
@@ -137,7 +141,7 @@ func newInflater(r io.Reader) (io.Reader, error) {
 }
 
 // inflate decompresses a chunk of size bytes. The output may be up to 8 bytes longer, because a
-// checksum can follow the chunk.
+// checksum can follow the chunk, or shorter. The error wraps [ErrFormat].
 func inflate(b []byte, size int) ([]byte, error) {
 	if size/safefile.MaxDeflateRatio > len(b) {
 		return nil, malformed("%d bytes cannot be compressed to %d", size, len(b))
@@ -155,7 +159,7 @@ func inflate(b []byte, size int) ([]byte, error) {
 	return out[:n], nil
 }
 
-// deflate compresses a chunk.
+// deflate compresses a chunk with zlib. level must be from 0 to 9.
 func deflate(b []byte, level int) ([]byte, error) {
 	var out bytes.Buffer
 	z, err := zlib.NewWriterLevel(&out, level)
@@ -168,8 +172,8 @@ func deflate(b []byte, level int) ([]byte, error) {
 }
 
 // shuffle transposes the bytes of the elements into a new slice: the first bytes of all elements
-// come first, then all second bytes, and so on. If there is false, it reverses the transposition.
-// Bytes after the last whole element stay in place.
+// come first, then all second bytes, and so on. element is the element size in bytes. If there
+// is false, it reverses the transposition. Bytes after the last whole element stay in place.
 func shuffle(b []byte, element int, there bool) []byte {
 	out, n := make([]byte, len(b)), len(b)/element
 	fours := min(element, n*element) &^ 3 // 0 if there are no elements
@@ -214,7 +218,8 @@ func split(planes, in []byte, step int) {
 	}
 }
 
-// stripChecksum verifies and strips the Fletcher-32 checksum at the end of a chunk.
+// stripChecksum verifies and strips the Fletcher-32 checksum at the end of a chunk. The error
+// wraps [ErrFormat] if it is wrong.
 func stripChecksum(b []byte) ([]byte, error) {
 	if len(b) < 4 {
 		return nil, malformed("a chunk of %d bytes has no checksum", len(b))

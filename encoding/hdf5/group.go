@@ -2,7 +2,7 @@ package hdf5
 
 import "errors"
 
-// tree lists the groups and data sets of a file.
+// tree lists the groups and data sets of a file. [tree.walk] fills it.
 type tree struct {
 	source
 	inside   map[uint64]bool   // addresses of the groups on the current path
@@ -17,8 +17,9 @@ const (
 	maxVisits = 1 << 20
 )
 
-// walk adds the object with the given header address to the lists. If it is a group, walk visits
-// its members. A malformed group or too deep a nesting is an error that wraps [ErrFormat].
+// walk adds the object with the given path and header address to the lists. If it is a group,
+// walk visits its members. depth is the number of groups above it. A malformed group or a depth
+// of more than 64 is an error that wraps [ErrFormat].
 func (t *tree) walk(name string, address uint64, depth int) error {
 	if t.inside[address] {
 		return nil // a cycle of hard links
@@ -94,7 +95,8 @@ func (t *tree) visitLink(group string, c *cursor, depth int) error {
 	return t.walk(joinPath(group, name), address, depth+1)
 }
 
-// visitDense visits the members of a group that stores its links in a fractal heap.
+// visitDense visits the members of a group that stores its links in a fractal heap. c contains
+// the link info message. If the links are stored elsewhere, visitDense does nothing.
 func (t *tree) visitDense(group string, c *cursor, depth int) error {
 	c.takeBytes(1)
 	if c.readInt(1)&1 != 0 {
@@ -104,8 +106,10 @@ func (t *tree) visitDense(group string, c *cursor, depth int) error {
 		func(c *cursor) error { return t.visitLink(group, c, depth) })
 }
 
-// eachHeapObject calls do for each heap object that the B-tree at address tree indexes. kind is the
-// expected record type, and before is the number of bytes that precede the heap ID in a record.
+// eachHeapObject calls do for each heap object that the B-tree at address tree indexes, and does
+// nothing if either address is undefined. kind is the expected record type, and before is the
+// number of bytes that precede the heap ID in a record. It stops at the first error and returns
+// it.
 func (s source) eachHeapObject(heap, tree uint64, kind, before int, do func(c *cursor) error) error {
 	if heap == undefined || tree == undefined {
 		return nil
@@ -164,8 +168,9 @@ const (
 // symbolSize is the size in bytes of a symbol table entry.
 const symbolSize = 8 + 8 + 4 + 4 + 16
 
-// eachSymbol calls do for the entries of a symbol table in the order of their names. A name is
-// empty if its offset is outside of the local heap.
+// eachSymbol calls do for the entries of a symbol table in the order of their names. address is
+// the B-tree's and heap the local heap's. A name is empty if its offset is outside of the local
+// heap. eachSymbol stops at the first error and returns it.
 func (t *tree) eachSymbol(address, heap uint64, do func(s symbol) error) error {
 	c, err := t.readSigned("HEAP", heap, 32)
 	if err != nil {
@@ -183,7 +188,8 @@ func (t *tree) eachSymbol(address, heap uint64, do func(s symbol) error) error {
 	})
 }
 
-// symbolNode calls do for the entries of one symbol table node.
+// symbolNode calls do for the entries of the symbol table node at address. names is the content
+// of the local heap.
 func (t *tree) symbolNode(address uint64, names []byte, do func(s symbol) error) error {
 	c, err := t.readSigned("SNOD", address, 8)
 	if err != nil {
@@ -211,8 +217,9 @@ func (t *tree) symbolNode(address uint64, names []byte, do func(s symbol) error)
 }
 
 // eachLeaf calls do with the key and the address of each child of the leaf nodes of a B-tree of
-// version 1. level is the level of the parent node, or -1 for the root; each node must be one level
-// below its parent. keySize is the size of a key in bytes.
+// version 1. kind is the expected node type: 0 for symbol nodes, 1 for chunks. level is the
+// level of the parent node, or -1 for the root; each node must be one level below its parent.
+// keySize is the size of a key in bytes. The error is the first one of do, or wraps [ErrFormat].
 func (t *tree) eachLeaf(address uint64, kind, level, keySize int, do func(key *cursor, child uint64) error) error {
 	if t.visits++; t.visits > maxVisits {
 		return malformed("more than %d nodes in a tree", maxVisits)

@@ -56,6 +56,7 @@ type block struct {
 }
 
 // readMessages decodes an object header of version 1 or 2, including its continuation blocks.
+// The error wraps [ErrFormat] or [ErrUnsupported].
 func (s source) readMessages(address uint64) ([]message, error) {
 	start, err := s.readAt(address, 16)
 	if err != nil {
@@ -91,8 +92,9 @@ const (
 	headerTimes      = 1 << 5
 )
 
-// readFirstBlock returns the first block of an object header of version 2, the size of the prefix
-// that precedes the messages in it, and the header flags.
+// readFirstBlock returns the first block of an object header of version 2, the size in bytes of
+// the prefix that precedes the messages in it, and the header flags. The block includes the
+// prefix and the checksum. The error wraps [ErrFormat] or [ErrUnsupported].
 func (s source) readFirstBlock(address uint64) (first block, prefix uint64, flags int, err error) {
 	start, err := s.readAt(address, int(min(uint64(s.size)-address, 40)))
 	if err != nil {
@@ -160,8 +162,8 @@ const checksumSize = 4
 
 // collectMessages decodes the messages of a header block and of its continuation blocks. open
 // returns the message area of a block, and next decodes one message. tail is the number of bytes
-// that follow the messages in a block. The error wraps [ErrUnsupported] if the type of a message is
-// unknown but must be understood.
+// that follow the messages in a block. The error wraps [ErrUnsupported] if the type of a message
+// is unknown but must be understood, and [ErrFormat] if a message is cut short.
 func (s source) collectMessages(first block, tail int, open func(block) (*cursor, error),
 	next func(*cursor) message) (all []message, err error) {
 	blocks := []block{first}

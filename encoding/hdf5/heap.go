@@ -2,10 +2,11 @@ package hdf5
 
 import "math/bits"
 
-// heap is a reader of a fractal heap, which stores the links and attributes of large groups. A heap
-// is a table of blocks with a fixed number of blocks per row. The block size doubles with each row,
-// except that the first two rows have equal sizes. In rows beyond the maximum direct block size,
-// each block is an indirect block with a table of its own.
+// heap is a reader of a fractal heap, which stores the links and attributes of large groups.
+// [source.openHeap] makes it, and one goroutine may use it. A heap is a table of blocks with a
+// fixed number of blocks per row. The block size doubles with each row, except that the first
+// two rows have equal sizes. In rows beyond the maximum direct block size, each block is an
+// indirect block with a table of its own.
 type heap struct {
 	source
 	offset, length int    // widths of these fields in a heap ID
@@ -53,7 +54,8 @@ func (s source) openHeap(address uint64) (*heap, error) {
 
 func isPowerOfTwo(n uint64) bool { return bits.OnesCount64(n) == 1 && n < 1<<40 }
 
-// get returns the object with the given heap ID, which may be managed, huge or tiny.
+// get returns a cursor on the object with the heap ID that id contains. The object may be
+// managed, huge or tiny. The error wraps [ErrFormat] if there is no such object.
 func (h *heap) get(id *cursor) (*cursor, error) {
 	switch kind := id.readInt(1); {
 	case kind>>6 != 0:
@@ -71,7 +73,8 @@ func (h *heap) get(id *cursor) (*cursor, error) {
 	return &cursor{b: b}, err
 }
 
-// getHuge returns a huge object. The heap ID contains its location or its key in the B-tree.
+// getHuge returns a huge object. The rest of the heap ID contains its location or its key in the
+// B-tree. The error wraps [ErrFormat] if there is no such object.
 func (h *heap) getHuge(id *cursor) (*cursor, error) {
 	var at block
 	if h.placed {
@@ -89,7 +92,7 @@ func (h *heap) getHuge(id *cursor) (*cursor, error) {
 	return &cursor{b: b}, err
 }
 
-// readPlaces reads the B-tree of huge objects on first use.
+// readPlaces reads the B-tree of huge objects into h.places, on first use.
 func (h *heap) readPlaces() error {
 	if h.places != nil {
 		return nil
@@ -110,7 +113,7 @@ func (h *heap) readPlaces() error {
 }
 
 // find reads n bytes at an offset of the heap's address space. It descends from the root to the
-// direct block that contains them.
+// direct block that contains them. The error wraps [ErrFormat] if there is none.
 func (h *heap) find(at uint64, n int) ([]byte, error) {
 	block, rows := h.root, h.rows
 	for range maxDepth {
@@ -152,8 +155,8 @@ func (h *heap) blockRow(at uint64) (row int, first, size uint64) {
 	return row, size * h.width, size
 }
 
-// readDirect reads n bytes at an offset within a direct block. The offset includes the block
-// header.
+// readDirect reads n bytes at the offset at within the direct block of size bytes at address
+// block. The offset includes the block header.
 func (h *heap) readDirect(block, size, at uint64, n int) ([]byte, error) {
 	if _, err := h.readSigned("FHDB", block, 4); err != nil {
 		return nil, err

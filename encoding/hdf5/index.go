@@ -21,8 +21,9 @@ type index struct {
 	only    stored // for indexSingle: the size and the filters of the chunk
 }
 
-// parseIndex decodes the chunk index of a layout message of version 4 or 5, as written with
-// libver="latest".
+// parseIndex decodes the chunk shape and the chunk index of a layout message of version 4 or 5,
+// as written with libver="latest", into d.chunk and d.index. The error wraps [ErrUnsupported]
+// for an unknown index; the caller must check c.short.
 func (d *Dataset) parseIndex(c *cursor) error {
 	flags, rank := c.readInt(1), c.readInt(1)
 	d.parseChunk(c, rank, c.readInt(1))
@@ -46,7 +47,7 @@ func (d *Dataset) parseIndex(c *cursor) error {
 	return nil
 }
 
-// readIndex reads the chunk index into d.chunks.
+// readIndex reads the chunk index into d.chunks. The error wraps [ErrFormat].
 func (d *Dataset) readIndex() error {
 	d.chunks = map[int]stored{}
 	if d.index.address == undefined {
@@ -89,7 +90,8 @@ func (d *Dataset) recordChunk(at []int, s stored) {
 	d.chunks[all.index(at)] = s
 }
 
-// recordTreeChunk records a chunk of a B-tree of version 1.
+// recordTreeChunk records a chunk of a B-tree of version 1. The error wraps [ErrFormat] if key
+// is no position of a chunk.
 func (d *Dataset) recordTreeChunk(key *cursor, address uint64) error {
 	s := stored{address: address, size: key.readInt(4), skipped: uint32(key.readUint(4))}
 	at := make([]int, len(d.shape))
@@ -110,8 +112,9 @@ func (d *Dataset) chunkSize() int {
 	return size
 }
 
-// chunkCoordinates returns the grid coordinates of the n-th chunk of an index. The index covers the
-// maximum shape; an unlimited dimension varies slowest.
+// chunkCoordinates returns the grid coordinates of the n-th chunk of an index. The index covers
+// the maximum shape; an unlimited dimension varies slowest. The first coordinate is -1 if n is
+// past the end.
 func (d *Dataset) chunkCoordinates(n int) []int {
 	at, endless := make([]int, len(d.limit)), -1
 	for i := len(at) - 1; i >= 0; i-- {
@@ -149,7 +152,8 @@ func (d *Dataset) recordImplicit() error {
 	return nil
 }
 
-// newTree reads a chunk index that is a B-tree of version 2.
+// newTree reads a chunk index that is a B-tree of version 2 into d.chunks. The error wraps
+// [ErrFormat].
 func (d *Dataset) newTree() error {
 	t, err := d.tree.openBTree(d.index.address)
 	if err != nil {
@@ -170,8 +174,8 @@ func (d *Dataset) newTree() error {
 	})
 }
 
-// isEntrySize reports whether the size of an index entry is valid. An entry is an address; with
-// filters, the chunk size and the filter mask follow.
+// isEntrySize reports whether size, in bytes, is valid for an index entry. An entry is an
+// address; with filters, the chunk size and the filter mask follow.
 func isEntrySize(size int, filtered bool) bool {
 	if filtered {
 		return size > 12 && size <= 20
@@ -179,7 +183,8 @@ func isEntrySize(size int, filtered bool) bool {
 	return size == 8
 }
 
-// decodeEntry decodes an index entry.
+// decodeEntry decodes an index entry, which must fill c. filtered means that the chunk size and
+// the filter mask follow the address.
 func (d *Dataset) decodeEntry(c *cursor, filtered bool) stored {
 	s := stored{address: c.readUint(8), size: d.chunkSize()}
 	if filtered {

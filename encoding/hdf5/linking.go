@@ -45,7 +45,9 @@ func (l *linking) heapAddress() uint64 {
 	return (&cursor{b: l.table.body[8:]}).readUint(8)
 }
 
-// readHeaderLinks reads the names of the links that are stored in the object header.
+// readHeaderLinks reads the names of the links that are stored in the object header into l.has.
+// isNew means a header of version 2. The error wraps [ErrUnsupported] for version 1 and for
+// links in a heap.
 func (l *linking) readHeaderLinks(isNew bool) error {
 	if !isNew {
 		return unsupported("to add to a group with links in a header of version 1")
@@ -83,8 +85,8 @@ func linkName(c *cursor) string {
 	return string(c.takeBytes(c.readInt(1 << (flags & 3))))
 }
 
-// linkMembers returns the patches that add members to an existing group. Data that the patches
-// refer to is written at the end of the file first.
+// linkMembers returns the patches that add members, header addresses by name, to an existing
+// group. Data that the patches refer to is written at the end of the file first.
 func (w *Writer) linkMembers(group string, members map[string]uint64) ([]patch, error) {
 	l, err := w.old.linksOf(group)
 	if err != nil {
@@ -148,7 +150,7 @@ func (l *moreLinks) copyMessage(m message) {
 	l.b = append(l.b, m.body...)
 }
 
-// add appends a hard link.
+// add appends a hard link to the object with the given header address.
 func (l *moreLinks) add(name string, address uint64) {
 	body := linkMessage(name, address)
 	if l.number != undefined {
@@ -200,8 +202,8 @@ func (w *Writer) linkInTable(group string, l *linking, members map[string]uint64
 	return patches, w.err
 }
 
-// cachedAddresses returns the addresses at which the parent group caches the location of a group's
-// symbol table.
+// cachedAddresses returns the addresses at which the parent group caches the location of a
+// group's symbol table, or nil if it does not.
 func (a *appended) cachedAddresses(group string) (places []uint64) {
 	above, _ := path.Split(group)
 	l, err := a.linksOf(strings.TrimSuffix(above, "/"))

@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// memory is an in-memory file, used by [Encode].
+// memory is an in-memory file, used by [Encode]. The zero value is empty. One goroutine may use
+// it.
 type memory struct{ bytes []byte }
 
-// Truncate changes the size of the file. New bytes are zero.
+// Truncate changes the size of the file in bytes. New bytes are zero. It always returns nil.
 func (m *memory) Truncate(size int64) error {
 	old := len(m.bytes)
 	m.bytes = slices.Grow(m.bytes, max(0, int(size)-old))[:size]

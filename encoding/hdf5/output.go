@@ -8,8 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Output is a data set opened for writing. The methods of its [Dataset] read the elements written
-// so far.
+// Output is a data set opened for writing, as returned by [Writer.Dataset] and [Writer.Open].
+// The methods of its [Dataset] read the elements written so far. It must not be used while
+// another goroutine uses the [Writer], or after [Writer.Close].
 type Output struct {
 	Dataset
 	w *sink
@@ -135,8 +136,10 @@ func (d *Output) write(b []byte, start, shape []int) error {
 	})
 }
 
-// writeChunk writes a chunk. It overwrites the previous version of the chunk if the new one fits
-// and the old one is not fixed, and appends otherwise.
+// writeChunk encodes and writes the chunk with the given linear index. It overwrites the
+// previous version of the chunk if the new one fits and the old one is not fixed, and appends
+// otherwise. The error wraps [ErrUnsupported] if the encoded chunk exceeds 4 GiB - 1; otherwise
+// it is the error of writing.
 func (d *Output) writeChunk(index int, b []byte) error {
 	b, skipped, err := encode(b, d.filters, d.kind.size)
 	if err != nil {

@@ -10,9 +10,9 @@ type patch struct {
 	bytes   []byte
 }
 
-// updateIndex returns the patches that update the chunk index address and the shape in the header
-// of an existing data set, one patch for each header block. Data that the patches refer to is
-// written at the end of the file first.
+// updateIndex returns the patches that store tree, the address of the new chunk index, and the
+// shape in the header of an existing data set, one patch for each header block. address is the
+// header's. Data that the patches refer to is written at the end of the file first.
 func (w *Writer) updateIndex(address uint64, d *Output, tree uint64) ([]patch, error) {
 	all, err := w.old.file.readMessages(address)
 	if err != nil {
@@ -53,7 +53,8 @@ func (w *Writer) updateIndex(address uint64, d *Output, tree uint64) ([]patch, e
 	return patches, nil
 }
 
-// setDims overwrites the shape in a dataspace message.
+// setDims overwrites the shape in the body of a dataspace message, which must have as many
+// dimensions.
 func setDims(body []byte, shape []int) {
 	dims := body[4:]
 	if body[0] == 1 {
@@ -82,8 +83,10 @@ func (p *piece) updateChecksum() {
 // isNew reports whether the block belongs to a header of version 2.
 func (p *piece) isNew() bool { return string(p.b[:4]) == "OHDR" || string(p.b[:4]) == "OCHK" }
 
-// moveMessages copies the messages of a block to a new block at the end of the file, with the new
-// layout message, and turns p into a continuation. A layout message cannot grow in place.
+// moveMessages copies the messages of a block to a new block at the end of the file, with the
+// new layout message, and turns p into a continuation. address is the object header's. A layout
+// message cannot grow in place. The error wraps [ErrUnsupported] if p is too small for a
+// continuation.
 func (w *Writer) moveMessages(address uint64, p *piece) error {
 	room, order, err := p.messageArea(address, w.old.file)
 	if err != nil {
@@ -109,9 +112,10 @@ func (w *Writer) moveMessages(address uint64, p *piece) error {
 	return w.err
 }
 
-// messageArea returns the message area of a block and the width of the creation order field of its
-// messages. address is the address of the object header. The error wraps [ErrUnsupported] if the
-// area is too small for a continuation message.
+// messageArea returns the message area of a block, a part of p.b, and the width in bytes of the
+// creation order field of its messages. address is the address of the object header. The error
+// wraps [ErrUnsupported] if the area is too small for a continuation message, or the header has
+// version 1.
 func (p *piece) messageArea(address uint64, f *File) (room []byte, order int, err error) {
 	if !p.isNew() {
 		return nil, 0, unsupported("chunks in an index of libver=\"latest\" under a header of version 1")
@@ -133,8 +137,9 @@ func (p *piece) messageArea(address uint64, f *File) (room []byte, order int, er
 	return p.b[from : len(p.b)-checksumSize], order, nil
 }
 
-// writeContinuation replaces the messages in the given message area by a continuation message that
-// refers to the block in. The rest of the area becomes a NIL message or a gap.
+// writeContinuation replaces the messages in room, the result of messageArea, by a continuation
+// message that refers to the block in. The rest of the area becomes a NIL message or a gap.
+// order is the width in bytes of the creation order field.
 func (p *piece) writeContinuation(room []byte, order int, in block) {
 	to := appendMessage(room[:0], msgContinuation, order,
 		le.AppendUint64(le.AppendUint64(nil, in.address), in.size))
@@ -144,7 +149,8 @@ func (p *piece) writeContinuation(room []byte, order int, in block) {
 	}
 }
 
-// appendMessage appends a message without flags to a block of a header of version 2.
+// appendMessage appends a message without flags to a block of a header of version 2. order is
+// the width in bytes of the creation order field, which is zero.
 func appendMessage(b []byte, kind, order int, body []byte) []byte {
 	b = le.AppendUint16(append(b, byte(kind)), uint16(len(body)))
 	b = append(b, make([]byte, 1+order)...)

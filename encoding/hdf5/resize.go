@@ -14,7 +14,8 @@ const Unlimited = -1
 // the data set cannot grow. The caller may modify the returned slice.
 func (d *Dataset) MaxShape() []int { return slices.Clone(d.limit) }
 
-// checkLimit validates Options.MaxShape and sets d.limit.
+// checkLimit validates Options.MaxShape and sets d.limit, to d.shape if MaxShape is nil. The
+// error wraps [ErrShape].
 func (d *Output) checkLimit() error {
 	if d.limit = d.o.MaxShape; d.limit == nil {
 		d.limit = d.shape
@@ -53,7 +54,9 @@ func (d *Output) Resize(shape ...int) error {
 	return d.renumberChunks(slices.Clone(shape))
 }
 
-// renumberChunks renumbers the chunks for a new shape. Chunks outside of the new shape are dropped.
+// renumberChunks renumbers the chunks for a new shape and sets d.shape. Chunks outside of the
+// new shape are dropped, and the parts of others are zeroed. On an error, the shape is
+// unchanged.
 func (d *Output) renumberChunks(shape []int) error {
 	before, after := gridCounts(d.shape, d.chunk), gridCounts(shape, d.chunk)
 	if slices.Equal(before[1:], after[1:]) && shape[0] >= d.shape[0] && slices.Equal(shape[1:], d.shape[1:]) {
@@ -85,7 +88,9 @@ func isInGrid(at []int, c counts) bool {
 	return true
 }
 
-// zeroOutside zeroes the elements of a chunk that are outside of the new shape.
+// zeroOutside zeroes the elements of a chunk that are outside of the new shape, and returns the
+// chunk's location, c itself if there are none. index and at are the linear index and the grid
+// coordinates of the chunk in the old shape.
 func (d *Output) zeroOutside(index int, at []int, c stored, shape []int) (stored, error) {
 	start, inside := make([]int, len(at)), make([]int, len(at))
 	cut := false

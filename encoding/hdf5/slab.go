@@ -37,7 +37,8 @@ func (d *Dataset) readableSize() (int, error) {
 	return size, err
 }
 
-// maxExpandedSize returns the maximum number of bytes that the stored data can expand to.
+// maxExpandedSize returns the maximum number of bytes that the stored data can plausibly expand
+// to, for the limit of [File.MaxBytes].
 func (d *Dataset) maxExpandedSize() (n int64) {
 	for _, c := range d.chunks {
 		n += int64(c.size)
@@ -89,7 +90,8 @@ func checkSlab(dt tensor.DType, shape []int, slab *tensor.Tensor, start []int) e
 	return nil
 }
 
-// read fills b with the selected elements in file byte order.
+// read fills b with the selected elements in file byte order. b must have the size of the
+// selection.
 func (d *Dataset) read(b []byte, start, shape []int) error {
 	switch {
 	case d.store.kind == layoutChunked:
@@ -115,7 +117,8 @@ func (d *Dataset) read(b []byte, start, shape []int) error {
 	})
 }
 
-// fillBlank fills b with the fill value.
+// fillBlank fills b with the fill value, or zeros if there is none. b must contain whole
+// elements.
 func (d *Dataset) fillBlank(b []byte) {
 	clear(b)
 	for at := 0; d.fill != nil && at < len(b); at += len(d.fill) {
@@ -123,7 +126,8 @@ func (d *Dataset) fillBlank(b []byte) {
 	}
 }
 
-// readChunks reads all chunks that intersect the selection, in GOMAXPROCS goroutines.
+// readChunks reads the selected elements of all chunks that intersect the selection into b, in
+// GOMAXPROCS goroutines. It returns one of their errors after all have ended.
 func (d *Dataset) readChunks(b []byte, start, shape []int) (err error) {
 	type part struct {
 		index  int
@@ -155,8 +159,8 @@ func (d *Dataset) readChunks(b []byte, start, shape []int) (err error) {
 	return err
 }
 
-// readPart copies the intersection of a chunk and the selection to b. If the chunk was never
-// written, the intersection gets the fill value.
+// readPart copies the intersection of the chunk with the given linear index and the selection to
+// b. If the chunk was never written, the intersection gets the fill value.
 func (d *Dataset) readPart(b []byte, index int, common overlap) error {
 	size := d.kind.size
 	if _, ok := d.chunks[index]; !ok {
@@ -172,7 +176,9 @@ func (d *Dataset) readPart(b []byte, index int, common overlap) error {
 	return err
 }
 
-// readChunk returns the decoded elements of a chunk, or fill values if the chunk was never written.
+// readChunk returns the decoded elements of the chunk with the given linear index, or fill
+// values if the chunk was never written. The error wraps [ErrLimit] if the chunk is too large,
+// and [ErrFormat] if it is damaged.
 func (d *Dataset) readChunk(index int) ([]byte, error) {
 	size, _ := d.kind.sizeOf(d.chunk...)
 	s, ok := d.chunks[index]

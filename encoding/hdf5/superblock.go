@@ -7,8 +7,9 @@ import (
 
 const signature = "\x89HDF\r\n\x1a\n"
 
-// signatureOffset returns the offset of the signature, which is 0, 512, or 512 times a power of
-// two. Other programs, such as MATLAB, store a user block before it.
+// signatureOffset returns the offset of the signature in bytes, which is 0, 512, or 512 times a
+// power of two. Other programs, such as MATLAB, store a user block before it. The error wraps
+// [ErrFormat] if there is none.
 func (s source) signatureOffset() (int64, error) {
 	for at := int64(0); at < s.size; at = max(512, 2*at) {
 		if _, err := s.readSigned(signature, uint64(at), len(signature)); !errors.Is(err, ErrFormat) {
@@ -18,7 +19,9 @@ func (s source) signatureOffset() (int64, error) {
 	return 0, malformed("no HDF5 signature at the start or after a user block")
 }
 
-// readSuperblock returns the address of the root group's object header.
+// readSuperblock returns the address of the root group's object header. The superblock must be
+// at the start of s. The error wraps [ErrFormat], or [ErrUnsupported] for an unknown version or
+// address size.
 func (s source) readSuperblock() (root uint64, err error) {
 	c, err := s.readSigned(signature, 0, int(min(s.size, 96)))
 	if err != nil {
@@ -97,7 +100,8 @@ func (s source) readAppendFields() (superblock, error) {
 	return block, err
 }
 
-// appendSuperblock appends a superblock of version 2.
+// appendSuperblock appends a superblock of version 2. root is the address of the root group's
+// header, and size is the size of the file in bytes.
 func appendSuperblock(b []byte, root, size uint64) []byte {
 	from := len(b)
 	b = append(append(b, signature...), 2, 8, 8, 0)

@@ -5,9 +5,10 @@ import "slices"
 // noFree is the end marker of the free list of a local heap.
 const noFree = 1
 
-// writeSymbolTable writes a symbol table: a B-tree of symbol nodes and a local heap with the names.
-// The entries must be sorted by name. It returns the body of a symbol table message, which consists
-// of the addresses of the B-tree and the heap.
+// writeSymbolTable writes a symbol table: a B-tree of symbol nodes and a local heap with the
+// names. There must be at least one entry, and the entries must be sorted by name. s has the
+// sizes of the nodes. It returns the body of a symbol table message, which consists of the
+// addresses of the B-tree and the heap, and stores an error in w.err.
 func (w *sink) writeSymbolTable(all []symbol, s superblock) []byte {
 	names := make([]byte, 8) // the empty name is the key of the first node
 	enter := func(text string) uint64 {

@@ -23,7 +23,7 @@ type text struct {
 	pad      int
 }
 
-// parseText decodes the class bits of a fixed-size string datatype.
+// parseText decodes the class bits of a fixed-size string datatype. The error wraps [ErrFormat].
 func (t *datatype) parseText(bits int) error {
 	t.text = text{is: true, pad: bits & 15}
 	if t.text.pad > padSpace || t.size < 1 {
@@ -32,7 +32,8 @@ func (t *datatype) parseText(bits int) error {
 	return nil
 }
 
-// parseLong decodes a variable-length datatype. Only strings are supported, not sequences.
+// parseLong decodes a variable-length datatype. Only strings are supported; the error wraps
+// [ErrUnsupported] for sequences.
 func (t *datatype) parseLong(c *cursor, bits, depth int) error {
 	if bits&15 != 1 {
 		return unsupported("elements that are lists of any length")
@@ -66,7 +67,8 @@ func (f *File) Strings(name string) (values []string, shape []int, err error) {
 	return values, d.Shape(), nil
 }
 
-// readStrings reads all elements of a data set of strings.
+// readStrings reads all elements of a data set of strings, in row-major order. The error wraps
+// [ErrLimit] or [ErrFormat].
 func (d *Dataset) readStrings() ([]string, error) {
 	size, err := d.readableSize()
 	if err != nil {
@@ -94,7 +96,8 @@ func (d *Dataset) readStrings() ([]string, error) {
 	return values, nil
 }
 
-// decodeElement decodes one element.
+// decodeElement decodes one element, without its padding. A string of variable length is read
+// from heaps.
 func (t text) decodeElement(b []byte, heaps *collections) (string, error) {
 	switch {
 	case t.long:
@@ -110,13 +113,16 @@ func (t text) decodeElement(b []byte, heaps *collections) (string, error) {
 	return string(b), nil
 }
 
-// collections caches the global heap collections that were read.
+// collections reads global heap collections and caches those that were read. One goroutine may
+// use it.
 type collections struct {
 	source
 	read map[uint64]map[int]string
 }
 
-// get returns n bytes of the object with the given index in the collection at address.
+// get returns the first n bytes of the object with the given index in the collection at address,
+// or "" if n is 0 or there is no address. The error wraps [ErrFormat] if there is no such
+// object.
 func (h *collections) get(n int, address uint64, number int) (string, error) {
 	if n == 0 || address == 0 || address == undefined {
 		return "", nil
@@ -137,7 +143,8 @@ func (h *collections) get(n int, address uint64, number int) (string, error) {
 
 const collectionHead = 4 + 4 + 8 // signature, version, size
 
-// readCollection reads all objects of a global heap collection, by index.
+// readCollection reads all objects of the global heap collection at address, by index. The error
+// wraps [ErrFormat].
 func (h *collections) readCollection(address uint64) (map[int]string, error) {
 	c, err := h.readSigned("GCOL", address, collectionHead)
 	if err != nil {
@@ -189,8 +196,8 @@ func appendCollection(values []string) []byte {
 // have 16 bits.
 const perCollection = 1 << 12
 
-// putStrings writes strings to the global heap and returns the references to them. Empty strings
-// have a zero reference.
+// putStrings writes strings to the global heap and returns the references to them, each longSize
+// bytes. Empty strings have a zero reference. It stores an error in w.err.
 func (w *Writer) putStrings(values []string) (refs []byte) {
 	for start := 0; start < len(values); {
 		end, size := start, 0
@@ -248,7 +255,8 @@ func (w *Writer) Strings(name string, values []string, shape ...int) error {
 	return w.err
 }
 
-// checkText returns an error that wraps [ErrUnsupported] if a string cannot be stored.
+// checkText returns an error that wraps [ErrUnsupported] if a string cannot be stored, because
+// it contains a zero byte or has more than 16 MiB.
 func checkText(values ...string) error {
 	for _, s := range values {
 		if strings.ContainsRune(s, 0) || len(s) > maxHeader/4 {

@@ -35,7 +35,8 @@ type target interface {
 	Truncate(size int64) error
 }
 
-// sink writes to the end of a file.
+// sink writes to the end of a file. After the first error, which is in err, its methods write
+// nothing.
 type sink struct {
 	to   target
 	tree tree  // only its size is used, as the next free address
@@ -94,7 +95,8 @@ func (w *Writer) Dataset(name string, dt tensor.DType, shape []int, o Options) (
 	return d, nil
 }
 
-// add allocates a data set and registers it under its name.
+// add allocates a data set and registers it under its name. It returns the same errors as
+// [Writer.Dataset], without the name and the path of the file.
 func (w *Writer) add(name string, d *Output) error {
 	err := w.checkName(name)
 	if err == nil {
@@ -187,7 +189,7 @@ func checkPath(name string) error {
 // maxName is the maximum length in bytes of a path element.
 const maxName = 1 << 15
 
-// append writes b at the end of the file and returns its address.
+// append writes b at the end of the file and returns its address. It stores an error in w.err.
 func (w *sink) append(b []byte) (address uint64) {
 	address = uint64(w.tree.size)
 	w.writeAt(address, b)
@@ -195,7 +197,8 @@ func (w *sink) append(b []byte) (address uint64) {
 	return address
 }
 
-// reserveBytes allocates n zero bytes at the end of the file, with the alignment of tensors.
+// reserveBytes allocates n zero bytes at the end of the file, with the alignment of tensors, and
+// returns their address. It stores an error in w.err.
 func (w *sink) reserveBytes(n int) (address uint64) {
 	const alignment = 64
 	w.tree.size = (w.tree.size + alignment - 1) / alignment * alignment
@@ -207,7 +210,7 @@ func (w *sink) reserveBytes(n int) (address uint64) {
 	return address
 }
 
-// writeAt writes b at an address. It is a no-op after an error.
+// writeAt writes b at an address. It stores an error in w.err, and is a no-op after an error.
 func (w *sink) writeAt(address uint64, b []byte) {
 	if w.err == nil {
 		_, w.err = w.to.WriteAt(b, int64(address))
@@ -237,8 +240,9 @@ func (w *Writer) writeFile() error {
 	return w.attributeError()
 }
 
-// attributeError returns the first error of the Writer. It is an error that wraps [ErrName] if
-// there are attributes of an object that was not created.
+// attributeError returns the first error of the Writer, or nil. Attributes of an object that was
+// not created are an error that wraps [ErrName]. It must be called after all objects have been
+// written.
 func (w *Writer) attributeError() error {
 	for name := range w.attrs {
 		w.err = cmp.Or(w.err, fmt.Errorf("%w: attributes of %q, which does not exist", ErrName, name))
@@ -255,8 +259,9 @@ func (w *Writer) Discard() error {
 	return w.file.Discard()
 }
 
-// writeGroup writes the headers of a group and its members, and returns the address of the group's
-// header. prefix is the path of the group with a trailing slash, or empty for the root group.
+// writeGroup writes the headers of a group and its members, and returns the address of the
+// group's header. prefix is the path of the group with a trailing slash, or empty for the root
+// group. It stores an error in w.err.
 func (w *Writer) writeGroup(prefix string) uint64 {
 	members := w.writeMembers(prefix, w.newPaths())
 	var h headerWriter
@@ -269,8 +274,8 @@ func (w *Writer) writeGroup(prefix string) uint64 {
 	return w.append(h.encodeHeader())
 }
 
-// writeMembers writes the objects with the given path prefix. It returns the header addresses of
-// the direct members, by name.
+// writeMembers writes the objects among names with the given path prefix. names must be sorted.
+// It returns the header addresses of the direct members, by name, and stores an error in w.err.
 func (w *Writer) writeMembers(prefix string, names []string) map[string]uint64 {
 	members := map[string]uint64{}
 	for _, name := range names {
