@@ -2,7 +2,8 @@ package pickle
 
 import "errors"
 
-// appendValues appends values to the list or object on top of the stack.
+// appendValues appends values to the list or object on top of the stack. The error wraps
+// [ErrFormat] if another value is there.
 func (m *machine) appendValues(values []any) error {
 	return updateTop(m, func(to any) error {
 		switch to := to.(type) {
@@ -17,7 +18,8 @@ func (m *machine) appendValues(values []any) error {
 	})
 }
 
-// setItems sets alternating keys and values of the dict or object on top of the stack.
+// setItems sets alternating keys and values of the dict or object on top of the stack. The error
+// wraps [ErrFormat] if another value is there or a key cannot be hashed.
 func (m *machine) setItems(pairs []any) error {
 	return updateTop(m, func(to any) error {
 		d, ok := to.(*Dict)
@@ -79,7 +81,8 @@ func (m *machine) pushStackGlobal(v []any) error {
 }
 
 // pushCall pushes the result of a call: the value that the constructor returns, or an inert
-// [Object].
+// [Object]. callee must be a [Global], args a [Tuple], and kwargs a *[Dict] or nil; otherwise
+// the error wraps [ErrFormat]. newObj distinguishes NEWOBJ from REDUCE.
 func (m *machine) pushCall(callee, args, kwargs any, newObj bool) error {
 	g, ok := callee.(Global)
 	list, tuple := args.(Tuple)
@@ -133,7 +136,7 @@ func (m *machine) build(v []any) error {
 	})
 }
 
-// pushPersistent pushes the value of a persistent ID.
+// pushPersistent pushes the value of the persistent ID v[0].
 func (m *machine) pushPersistent(v []any) error {
 	if m.persistent == nil {
 		return m.push(&Persistent{v[0]})

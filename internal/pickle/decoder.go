@@ -16,7 +16,7 @@ type Decoder struct {
 	limits  Limits
 }
 
-// Offset returns the stream offset of the end of the last pickle.
+// Offset returns the stream offset, in bytes, of the end of the last pickle.
 func (d *Decoder) Offset() int64 { return d.src.at }
 
 // NewDecoder returns a decoder that reads from r. allowed decides which names a pickle may use. The
@@ -28,10 +28,11 @@ func NewDecoder(r io.Reader, allowed Globals, limits Limits) *Decoder {
 // buffer is the size of the read-ahead buffer in bytes.
 const buffer = 4096
 
-// Decode decodes one pickle. It returns [io.EOF] if there is none. If the error is a [*GlobalError]
-// or wraps [ErrForm], Decode also returns the decoded value, so that the caller can release
-// resources that the pickle names. The value then contains the refused name as a [Global] and its
-// calls as [Object] values. For all other errors, the value is nil.
+// Decode decodes one pickle. It returns [io.EOF] if there is none. If the error is a
+// [*GlobalError] or wraps [ErrForm], Decode also returns the decoded value, so that the caller
+// can release resources that the pickle names. The value then contains the refused name as a
+// [Global] and its calls as [Object] values. For all other errors, the value is nil. A malformed
+// pickle, or one that exceeds the limits, is a [*SyntaxError].
 func (d *Decoder) Decode() (any, error) {
 	if err := d.src.fill(); err != nil {
 		return nil, err

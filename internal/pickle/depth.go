@@ -2,7 +2,8 @@ package pickle
 
 import "fmt"
 
-// walk visits values, each container once.
+// walk visits values, each container once, and checks their nesting depth. One goroutine may use
+// it.
 type walk struct {
 	limit int
 	seen  map[any]bool
@@ -21,7 +22,8 @@ type span struct {
 	n     int
 }
 
-// identityOf returns the identity of a container, or nil if v has none.
+// identityOf returns a comparable value that identifies a container, or nil if v is an empty
+// tuple or no container.
 func identityOf(v any) any {
 	switch v := v.(type) {
 	case Tuple:
@@ -51,7 +53,8 @@ func (w *walk) visit(v any, depth int) error {
 	return nil
 }
 
-// eachChild iterates over the direct children of a container.
+// eachChild iterates over the direct children of a container. It yields nothing for another
+// value.
 func eachChild(v any) func(yield func(any) bool) {
 	return func(yield func(any) bool) {
 		switch v := v.(type) {
@@ -86,7 +89,8 @@ func yieldAll(yield func(any) bool, values []any) bool {
 	return true
 }
 
-// Each iterates over all containers of type T in a value, each of them once.
+// Each iterates over all containers of type T in a value and in the values within it, each of
+// them once. The value itself is included.
 func Each[T any](v any) func(yield func(T) bool) {
 	return func(yield func(T) bool) {
 		seen := map[any]bool{}
@@ -111,5 +115,6 @@ func Each[T any](v any) func(yield func(T) bool) {
 	}
 }
 
-// Identity returns a comparable value that identifies a container, or nil if v is not a container.
+// Identity returns a comparable value that identifies a container, or nil if v is an empty tuple
+// or not a container.
 func Identity(v any) any { return identityOf(v) }

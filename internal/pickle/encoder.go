@@ -8,7 +8,7 @@ import (
 	"math/big"
 )
 
-// encoder writes one pickle.
+// encoder writes one pickle. encode makes it. One goroutine may use it.
 type encoder struct {
 	w     io.Writer // nil if b collects everything
 	b     []byte
@@ -33,7 +33,8 @@ func Write(w io.Writer, v any, protocol int) error {
 	return err
 }
 
-// encode writes the beginning of the pickle to w, if that is not nil, and returns the rest.
+// encode writes the beginning of the pickle to w, if that is not nil, and returns the rest. It
+// returns the same errors as [Marshal], or the error of w.
 func encode(w io.Writer, v any, protocol int) ([]byte, error) {
 	if protocol < minProtocol || protocol > maxProtocol {
 		return nil, fmt.Errorf("%w: protocol %d, want %d to %d", ErrValue, protocol, minProtocol, maxProtocol)
@@ -120,7 +121,7 @@ func (e *encoder) encodeShared(v any) error {
 	return fmt.Errorf("%w: %T cannot be pickled", ErrValue, v)
 }
 
-// encodeAs writes v as the object o.
+// encodeAs writes v as the object o, or returns err if that is not nil.
 func (e *encoder) encodeAs(v any, o *Object, err error) error {
 	if err != nil {
 		return err
@@ -130,7 +131,8 @@ func (e *encoder) encodeAs(v any, o *Object, err error) error {
 	return err
 }
 
-// writeMemoized writes a memo reference and returns true if v was written before.
+// writeMemoized writes a memo reference and returns true if v was written before. Otherwise it
+// writes nothing and returns false.
 func (e *encoder) writeMemoized(v any) bool {
 	at, ok := e.memo[v]
 	switch {
@@ -144,7 +146,7 @@ func (e *encoder) writeMemoized(v any) bool {
 	return true
 }
 
-// memoize stores the value on top of the stack in the memo.
+// memoize stores the value on top of the stack in the memo, for later references to v.
 func (e *encoder) memoize(v any) {
 	at := e.next
 	e.memo[v] = at
@@ -281,7 +283,7 @@ func (e *encoder) encodeObject(o *Object) error {
 	return e.encodeState(o.State)
 }
 
-// encodeCall writes a call of g.
+// encodeCall writes a call of g, which leaves its result on the stack.
 func (e *encoder) encodeCall(g Global, args ...any) error {
 	if err := e.encodeGlobal(g); err != nil {
 		return err

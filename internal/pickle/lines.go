@@ -40,7 +40,7 @@ func init() {
 	ops[opObj] = markOpcode((*machine).pushObj)
 }
 
-// lineOpcode returns an opcode with a one-line operand.
+// lineOpcode returns an opcode with a one-line operand, which read reads and do executes.
 func lineOpcode(read func(*source) (string, error), do func(m *machine, line string) error) func(*machine) error {
 	return func(m *machine) error {
 		line, err := read(m.src)
@@ -51,7 +51,8 @@ func lineOpcode(read func(*source) (string, error), do func(m *machine, line str
 	}
 }
 
-// memoIndexOperand parses the operand as a memo index.
+// memoIndexOperand returns a function that parses its operand as a memo index and passes it to
+// do. The error wraps [ErrFormat] if the operand is no index.
 func memoIndexOperand(do func(*machine, uint64) error) func(*machine, string) error {
 	return func(m *machine, line string) error {
 		at, err := strconv.ParseUint(line, 10, 63)
@@ -62,7 +63,8 @@ func memoIndexOperand(do func(*machine, uint64) error) func(*machine, string) er
 	}
 }
 
-// parseIntLine parses an integer or a bool.
+// parseIntLine parses a decimal integer to an int64 or, if it is larger, a *[big.Int], and "00"
+// and "01" to a bool. The error wraps [ErrFormat].
 func parseIntLine(line string) (any, error) {
 	switch line {
 	case "00", "01":
@@ -86,7 +88,8 @@ func parseFloatLine(line string) (any, error) {
 	return v, nil
 }
 
-// parseQuoted parses a Python 2 str in repr notation.
+// parseQuoted parses a Python 2 str in repr notation to a string. The error wraps [ErrFormat] if
+// the notation is invalid or the str is not ASCII.
 func parseQuoted(line string) (any, error) {
 	n := len(line)
 	if n < 2 || line[0] != line[n-1] || line[0] != '\'' && line[0] != '"' {
@@ -110,7 +113,8 @@ func parseQuoted(line string) (any, error) {
 	return decodeASCII(b)
 }
 
-// parseEscaped parses a Latin-1 string. Only the escapes \u and \U are interpreted.
+// parseEscaped parses a Latin-1 string to a UTF-8 one. Only the escapes \u and \U are
+// interpreted. The error wraps [ErrFormat] if an escape is invalid.
 func parseEscaped(line string) (any, error) {
 	b := make([]byte, 0, len(line))
 	for at := 0; at < len(line); at++ {
@@ -144,7 +148,7 @@ func appendPoint(b []byte, r rune) []byte {
 	return utf8.AppendRune(b, r)
 }
 
-// dictOf pushes a dict of the keys and values above the mark.
+// dictOf pushes a dict of pairs, alternating keys and values.
 func (m *machine) dictOf(pairs []any) error {
 	pairs = slices.Clone(pairs)
 	if err := m.push(new(Dict)); err != nil {
@@ -170,7 +174,7 @@ func (m *machine) pushInst() error {
 	return m.pushCall(g, Tuple(slices.Clone(args)), nil, false)
 }
 
-// pushObj pushes an object of the class and the arguments above the mark.
+// pushObj pushes an object of the class v[0] with the arguments v[1:].
 func (m *machine) pushObj(v []any) error {
 	if len(v) == 0 {
 		return malformed("object has no class")
@@ -178,8 +182,9 @@ func (m *machine) pushObj(v []any) error {
 	return m.pushCall(v[0], Tuple(slices.Clone(v[1:])), nil, false)
 }
 
-// newObject implements copyreg._reconstructor, which protocols 0 and 1 use to encode an object. The
-// base class must be object.
+// newObject implements copyreg._reconstructor, which protocols 0 and 1 use to encode an object,
+// and returns an inert *[Object]. The base class must be object; otherwise the error wraps
+// [ErrFormat].
 func newObject(args Tuple) (any, error) {
 	class, err := argumentAt[Global](args, 0)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// machine executes one pickle.
+// machine executes one pickle. [Decoder.Decode] makes it. One goroutine may use it.
 type machine struct {
 	src        *source
 	globals    Globals
@@ -61,7 +61,7 @@ func (m *machine) countAboveMark() int {
 }
 
 // pop removes the top n values and returns them in push order. The slice is valid until the next
-// push.
+// push. The error wraps [ErrFormat] if there are fewer values above the last mark.
 func (m *machine) pop(n int) ([]any, error) {
 	if m.countAboveMark() < n {
 		return nil, malformed("stack has too few values")
@@ -87,7 +87,8 @@ func (m *machine) pushMark() error {
 	return nil
 }
 
-// popMark removes the last mark and all values above it, and returns the values.
+// popMark removes the last mark and all values above it, and returns the values in push order.
+// The slice is valid until the next push. The error wraps [ErrFormat] if there is no mark.
 func (m *machine) popMark() ([]any, error) {
 	if len(m.marks) == 0 {
 		return nil, malformed("stack has no mark")
@@ -126,8 +127,8 @@ func (m *machine) getMemo(at uint64) error {
 	return m.push(v)
 }
 
-// pushGlobal pushes a name. If the name is not allowed, decoding continues and the error is
-// recorded.
+// pushGlobal pushes a name as a [Global]. If the name is not allowed, decoding continues, and
+// the error is recorded in m.refused.
 func (m *machine) pushGlobal(module, name string) error {
 	g := Global{Module: canonicalModule(module), Name: name}
 	if _, ok := m.find(g); !ok && m.refused == nil {

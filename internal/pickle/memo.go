@@ -1,6 +1,6 @@
 package pickle
 
-// memo holds values by index. Python assigns consecutive indices.
+// memo holds values by index. Python assigns consecutive indices. The zero value is empty.
 type memo struct {
 	dense  []any
 	sparse map[uint64]any // values with non-consecutive indices

@@ -49,7 +49,8 @@ func newNumpyType(args Tuple) (any, error) {
 	return &numpyType{code, '|'}, nil
 }
 
-// build sets the state (3, order, subdtype, names, fields, itemsize, alignment, flags).
+// build sets the byte order from the state (3, order, subdtype, names, fields, itemsize,
+// alignment, flags). It returns an error if the dtype is not a plain number.
 func (t *numpyType) build(state any) error {
 	s, _ := state.(Tuple)
 	order, err := argumentAt[string](s, 1)
@@ -83,8 +84,8 @@ func newScalar(args Tuple) (any, error) {
 	return &Scalar{DType: t.String(), Data: b}, nil
 }
 
-// newArray returns an empty array, which BUILD fills. A numpy.memmap is pickled with its elements,
-// so it is treated as an array.
+// newArray is the constructor of an empty *[Array], which BUILD fills. A numpy.memmap is pickled
+// with its elements, so it is treated as an array. Any other class is an error.
 func newArray(args Tuple) (any, error) {
 	g, err := argumentAt[Global](args, 0)
 	if err != nil || g != (Global{Module: "numpy", Name: "ndarray"}) && g != (Global{Module: "numpy", Name: "memmap"}) {
@@ -116,7 +117,8 @@ func buildArray(a *Array, state any) error {
 	return fill(a, t, shape, fortran, data)
 }
 
-// newArrayFromBuffer implements _frombuffer(data, dtype, shape, order).
+// newArrayFromBuffer is the constructor for _frombuffer(data, dtype, shape, order), and returns
+// an *[Array], which shares the memory of data.
 func newArrayFromBuffer(args Tuple) (any, error) {
 	if err := checkArity(args, 4, 4); err != nil {
 		return nil, err
@@ -147,8 +149,8 @@ func newArrayFromBuffer(args Tuple) (any, error) {
 	return a, fill(a, t, shape, order == "F", data)
 }
 
-// fill sets the array. It returns an error unless data has exactly the size that the shape and the
-// dtype require.
+// fill sets a to an array that shares the memory of data. fortran means column-major order. It
+// returns an error unless data has exactly the size that the shape and the dtype require.
 func fill(a *Array, t *numpyType, shape Tuple, fortran bool, data []byte) error {
 	size, err := NumpySize(t.String())
 	if err != nil {
@@ -187,7 +189,8 @@ func (t *numpyType) object() *Object {
 		HasState: true, State: Tuple{3, string(t.order), nil, nil, nil, -1, -1, 0}}
 }
 
-// parseNumpyType is the inverse of numpyType.String.
+// parseNumpyType is the inverse of numpyType.String. The error wraps [ErrValue] if dtype is not
+// a numeric dtype.
 func parseNumpyType(dtype string) (*numpyType, error) {
 	if _, err := NumpySize(dtype); err != nil {
 		return nil, err
@@ -201,7 +204,8 @@ var (
 	scalarOf    = Global{Module: "numpy.core.multiarray", Name: "scalar"}
 )
 
-// arrayObject returns the call that numpy uses to pickle an array in protocol 4.
+// arrayObject returns the call that numpy uses to pickle an array in protocol 4. The error wraps
+// [ErrValue] if the dtype is not numeric or the data does not have the size of the shape.
 func arrayObject(a *Array) (*Object, error) {
 	t, err := parseNumpyType(a.DType)
 	if err != nil {

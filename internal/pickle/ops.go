@@ -88,8 +88,9 @@ func integerOpcode(width int, value func(uint64) int64) func(*machine) error {
 	}
 }
 
-// sizedOpcode returns an opcode with a length of width bytes and a value of that length. get must
-// be [source.readBytes] if the value keeps the bytes, and may be [source.peekBytes] otherwise.
+// sizedOpcode returns an opcode with a length of width bytes and an operand of that length,
+// which value converts to the value that is pushed. get must be [source.readBytes] if the value
+// keeps the bytes, and may be [source.peekBytes] otherwise.
 func sizedOpcode(width int, get func(*source, uint64) ([]byte, error),
 	value func([]byte) (any, error)) func(*machine) error {
 	return func(m *machine) error {
@@ -115,7 +116,7 @@ func indexedOpcode(width int, do func(*machine, uint64) error) func(*machine) er
 	}
 }
 
-// popOpcode returns an opcode that pops n values.
+// popOpcode returns an opcode that pops n values and passes them to do in push order.
 func popOpcode(n int, do func(*machine, []any) error) func(*machine) error {
 	return func(m *machine) error {
 		values, err := m.pop(n)
@@ -126,7 +127,8 @@ func popOpcode(n int, do func(*machine, []any) error) func(*machine) error {
 	}
 }
 
-// markOpcode returns an opcode that pops all values above the mark.
+// markOpcode returns an opcode that pops the last mark and all values above it, and passes the
+// values to do in push order.
 func markOpcode(do func(*machine, []any) error) func(*machine) error {
 	return func(m *machine) error {
 		values, err := m.popMark()
@@ -180,7 +182,8 @@ func (m *machine) pushFloat() error {
 	return m.push(math.Float64frombits(binary.BigEndian.Uint64(b)))
 }
 
-// decodeLong decodes a little-endian two's complement integer.
+// decodeLong decodes a little-endian two's complement integer to an int64 or, if it is larger, a
+// *[big.Int]. The error is always nil.
 func decodeLong(b []byte) (any, error) {
 	if len(b) <= 8 {
 		var u uint64
@@ -205,8 +208,9 @@ func decodeLong(b []byte) (any, error) {
 	return n, nil
 }
 
-// decodeText decodes a str. Python encodes lone surrogates as if they were characters, so it may
-// not be valid UTF-8.
+// decodeText decodes a str to a string. Python encodes lone surrogates as if they were
+// characters, so the string may not be valid UTF-8. Any other invalid UTF-8 is an error that
+// wraps [ErrFormat].
 func decodeText(b []byte) (any, error) {
 	if utf8.Valid(b) {
 		return string(b), nil
@@ -228,7 +232,8 @@ func isSurrogate(b []byte) bool {
 	return len(b) >= 3 && b[0] == 0xed && b[1]&0xe0 == 0xa0 && b[2]&0xc0 == 0x80
 }
 
-// decodeASCII decodes a Python 2 str, which must be ASCII.
+// decodeASCII decodes a Python 2 str to a string. The error wraps [ErrFormat] if it is not
+// ASCII.
 func decodeASCII(b []byte) (any, error) {
 	for _, c := range b {
 		if c >= utf8.RuneSelf {

@@ -47,8 +47,9 @@ func twosComplement(v *big.Int) []byte {
 	return b
 }
 
-// encodeSized writes an opcode, the length of b, and b. ops are the opcodes for lengths of 1, 4 and
-// 8 bytes; 0 means that there is none.
+// encodeSized writes an opcode, the length of b, and b. ops are the opcodes for lengths of 1, 4
+// and 8 bytes; 0 means that there is none. The error wraps [ErrValue] if b is too long for the
+// opcodes.
 func (e *encoder) encodeSized(ops [3]byte, b []byte) error {
 	switch {
 	case len(b) < 1<<8 && ops[0] != 0:

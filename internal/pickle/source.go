@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// source reads the parts of a pickle and enforces its size limit.
+// source reads the parts of a pickle and enforces its size limit. at counts the bytes that were
+// consumed, and left the bytes that may still be. One goroutine may use it.
 type source struct {
 	r     io.Reader // nil if ahead is the whole input
 	room  []byte    // read-ahead buffer
@@ -21,7 +22,7 @@ type source struct {
 // step is the maximum initial allocation for bytes that have not arrived.
 const step = 64 << 10
 
-// fill reads into the buffer if it is empty.
+// fill reads into the buffer if it is empty. It returns [io.EOF] at the end of the input.
 func (s *source) fill() error {
 	for range maxEmptyReads {
 		if len(s.ahead) > 0 {
@@ -42,7 +43,8 @@ func (s *source) fill() error {
 // maxEmptyReads is the maximum number of consecutive reads that return neither data nor an error.
 const maxEmptyReads = 100
 
-// Read reads from the buffer. If the buffer is empty, large reads bypass it.
+// Read reads from the buffer. If the buffer is empty, large reads bypass it. It does not count
+// the bytes.
 func (s *source) Read(b []byte) (int, error) {
 	if len(s.ahead) == 0 && s.r != nil && len(b) >= len(s.room) {
 		return s.r.Read(b)
@@ -71,7 +73,8 @@ func (s *source) readByte() (byte, error) {
 	return b, nil
 }
 
-// peekBytes returns n bytes. The caller must not modify them, nor use them after the next read.
+// peekBytes consumes and returns n bytes, without a copy if they are buffered. The caller must
+// not modify them, nor use them after the next read. It returns the same errors as readBytes.
 func (s *source) peekBytes(n uint64) ([]byte, error) {
 	if n > uint64(s.left) || n > uint64(len(s.ahead)) {
 		return s.readBytes(n)
@@ -83,7 +86,8 @@ func (s *source) peekBytes(n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// readBytes reads n bytes into newly allocated memory.
+// readBytes reads n bytes into newly allocated memory. The error wraps [ErrLimit] if they exceed
+// the size limit, and [ErrFormat] if the input ends before.
 func (s *source) readBytes(n uint64) ([]byte, error) {
 	if n > uint64(s.left) {
 		return nil, s.tooLongError()
@@ -122,10 +126,12 @@ func (s *source) readUint(width int) (n uint64, err error) {
 	return n, nil
 }
 
-// readLine reads a name or a number up to a newline, which it strips.
+// readLine reads a name or a number up to a newline, which it strips. The error wraps [ErrLimit]
+// for more than 4096 bytes.
 func (s *source) readLine() (string, error) { return s.readLineUpTo(maxLine) }
 
-// readLongLine reads text up to a newline, which it strips.
+// readLongLine reads text up to a newline, which it strips. The error wraps [ErrLimit] for more
+// than 256 MiB.
 func (s *source) readLongLine() (string, error) { return s.readLineUpTo(maxText) }
 
 func (s *source) readLineUpTo(most int) (string, error) {

@@ -32,7 +32,8 @@ var standard = Table{
 	{Module: "numpy._core.numeric", Name: "_frombuffer"}:     newArrayFromBuffer,
 }
 
-// canonicalModule replaces the Python 2 module names that protocol 2 uses.
+// canonicalModule returns the Python 3 name of a module that protocol 2 calls by its Python 2
+// name, and module itself for any other name.
 func canonicalModule(module string) string {
 	switch module {
 	case "__builtin__":
@@ -43,7 +44,7 @@ func canonicalModule(module string) string {
 	return module
 }
 
-// checkArity returns an error if the number of arguments is out of range.
+// checkArity returns an error if the number of arguments is not from least to most.
 func checkArity(args Tuple, least, most int) error {
 	if len(args) < least || len(args) > most {
 		return fmt.Errorf("got %d arguments, want %d to %d", len(args), least, most)
@@ -64,7 +65,8 @@ func argumentAt[T any](args Tuple, i int) (v T, err error) {
 	return v, nil
 }
 
-// argumentItems returns the elements of the optional argument, which must be a list or a tuple.
+// argumentItems returns the elements of the only argument, which must be a list or a tuple, or
+// nil if there is no argument.
 func argumentItems(args Tuple) ([]any, error) {
 	if err := checkArity(args, 0, 1); err != nil || len(args) == 0 {
 		return nil, err
@@ -106,7 +108,7 @@ func newByteArray(args Tuple) (any, error) {
 	return &ByteArray{Bytes: append([]byte(nil), b...)}, err
 }
 
-// newBytes implements the call that protocol 2 uses to encode empty bytes.
+// newBytes is the constructor for the call that protocol 2 uses to encode empty bytes.
 func newBytes(args Tuple) (any, error) { return []byte{}, checkArity(args, 0, 0) }
 
 func newComplex(args Tuple) (any, error) {
@@ -118,8 +120,8 @@ func newComplex(args Tuple) (any, error) {
 	return complex(re, im), err
 }
 
-// encodeLatin1 implements the call that protocol 2 uses to encode bytes: a str with the characters
-// 0 to 255.
+// encodeLatin1 is the constructor for the call that protocol 2 uses to encode bytes: a str with
+// the characters 0 to 255. It returns a []byte.
 func encodeLatin1(args Tuple) (any, error) {
 	s, err := argumentAt[string](args, 0)
 	if err != nil {
@@ -138,7 +140,7 @@ func encodeLatin1(args Tuple) (any, error) {
 	return b, nil
 }
 
-// newCounter converts a collections.Counter to a dict.
+// newCounter is the constructor of a collections.Counter, and returns it as a *[Dict].
 func newCounter(args Tuple) (any, error) {
 	if err := checkArity(args, 0, 1); err != nil || len(args) == 0 {
 		return new(Dict), err

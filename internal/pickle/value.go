@@ -19,8 +19,9 @@ var NewDict = python.NewDict
 // List is a Python list.
 type List struct{ Items []any }
 
-// Object is a call that was not executed: the result of REDUCE or NEWOBJ, and the changes that the
-// pickle made to it.
+// Object is a call that was not executed: the result of REDUCE or NEWOBJ, and the changes that
+// the pickle made to it. In [Marshal] it is a call that Python executes when it reads the
+// pickle.
 type Object struct {
 	Class    Global
 	New      bool // NEWOBJ: created without calling __init__; otherwise REDUCE, a call
@@ -35,17 +36,20 @@ type Object struct {
 // PythonObject makes an Object usable as a key.
 func (o *Object) PythonObject() {}
 
-// Persistent is a reference to an object outside of the pickle.
+// Persistent is a reference to an object outside of the pickle. ID is the persistent ID, from
+// which the reader finds the object.
 type Persistent struct{ ID any }
 
 // PythonObject makes a Persistent usable as a key.
 func (p *Persistent) PythonObject() {}
 
-// Constructor returns the value of a call. It must not have side effects that remain when the value
-// is discarded.
+// Constructor returns the value of a call with the given arguments. It must not have side
+// effects that remain when the value is discarded. An error that wraps [ErrForm] refuses the
+// value only, and any other error ends the decoding.
 type Constructor func(args Tuple) (any, error)
 
-// Globals reports whether a name is allowed. If the [Constructor] is nil, calls become an [Object].
+// Globals reports whether a pickle may use the name g. If the [Constructor] is nil, calls become
+// an [Object]. A nil Globals allows the standard names only.
 type Globals func(g Global) (c Constructor, ok bool)
 
 // Table is a map that implements [Globals] with its Find method.
