@@ -15,7 +15,8 @@ func grayscale(f *fields, r *route) {
 	r.channels = int(n)
 }
 
-// randomGrayscale converts to gray with a probability and keeps the number of channels.
+// randomGrayscale is the builder of RandomGrayscale, which converts to gray with a probability
+// and keeps the number of channels.
 func randomGrayscale(f *fields, r *route) {
 	r.appendColorStep(f, image.RandomApply(f.readProbability("p"), image.Grayscale(r.channels)))
 }
@@ -26,8 +27,9 @@ func colorJitter(f *fields, r *route) {
 	r.appendColorStep(f, s)
 }
 
-// readFactor reads a range of factors from 1-x to 1+x, with a lower limit of 0, and returns x. It
-// returns 0 if the attribute is missing or None, and refuses a range that is not centered on 1.
+// readFactor reads a range of factors from 1-x to 1+x, with a lower limit of 0, and returns x.
+// It returns 0 if the attribute is missing or None, and refuses a range that is not centered on
+// 1: see [fields.refuse].
 func (f *fields) readFactor(name string) float64 {
 	if f.optionalAttr(name) == nil {
 		return 0
@@ -40,8 +42,9 @@ func (f *fields) readFactor(name string) float64 {
 	return x
 }
 
-// readHue reads a range from -x to x, and returns x. It returns 0 if the attribute is missing or
-// None, and refuses a range that is not centered on 0.
+// readHue reads the attribute hue, a range from -x to x, and returns x. It returns 0 if the
+// attribute is missing or None, and refuses a range that is not centered on 0 or where x exceeds
+// 0.5: see [fields.refuse].
 func (f *fields) readHue() float64 {
 	if f.optionalAttr("hue") == nil {
 		return 0
@@ -53,7 +56,8 @@ func (f *fields) readHue() float64 {
 	return r[1]
 }
 
-// randomErasing overwrites a region of a float32 or uint8 tensor with a value.
+// randomErasing is the builder of RandomErasing, which overwrites a region of a float32 or uint8
+// tensor with a value.
 func randomErasing(f *fields, r *route) {
 	s := image.RandomErasing{P: f.readProbability("p"), Scale: f.readPair("scale"), Ratio: f.readPair("ratio")}
 	x, ok := numbersOf(f.optionalAttr("value"))

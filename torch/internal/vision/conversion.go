@@ -11,8 +11,8 @@ import (
 // divided is the arithmetic of transforms v1.
 const divided = image.Divided
 
-// toTensor converts a Pillow image to float32. ToTensor of transforms v2 leaves tensors unchanged;
-// the one of v1 refuses them.
+// toTensor is the builder of ToTensor, which converts a Pillow image to float32. ToTensor of
+// transforms v2 leaves tensors unchanged; the one of v1 refuses them.
 func toTensor(f *fields, r *route) {
 	switch {
 	case r.now == picture:
@@ -33,9 +33,9 @@ func toImage(_ *fields, r *route) { r.now = max(r.now, bytes) }
 
 func toPureTensor(*fields, *route) {}
 
-// toDType converts uint8 tensors to float32, and to the range from 0 to 1 if the attribute scale is
-// set. Pillow images, and tensors that have the dtype already, stay unchanged. It refuses other
-// conversions.
+// toDType is the builder of ToDtype, which converts uint8 tensors to float32, and to the range
+// from 0 to 1 if the attribute scale is set. Pillow images, and tensors that have the dtype
+// already, stay unchanged. It refuses other conversions: see [fields.refuse].
 func toDType(f *fields, r *route) {
 	scaled := f.readFlag("scale")
 	dtype := f.get("dtype")
@@ -52,8 +52,8 @@ func toDType(f *fields, r *route) {
 	r.setStage(f, dtype, as)
 }
 
-// imageDType returns the dtype that a ToDtype with a dict assigns to images. ok is false if there
-// is none.
+// imageDType returns the dtype that a ToDtype with the dict d assigns to images. The bool is
+// false if d assigns none.
 func imageDType(d *value.Dict) (any, bool) {
 	for _, class := range []any{value.Named("torchvision.tv_tensors._image.Image"),
 		value.Named("torch.Tensor"), "others"} {
@@ -64,9 +64,9 @@ func imageDType(d *value.Dict) (any, bool) {
 	return nil, false
 }
 
-// convertImageDType adds the conversion of uint8 tensors to float32: a division by 255 for v1 of
-// torchvision's transforms, and a multiplication by 1/255 for v2. It refuses a Pillow image in v1,
-// as torchvision does.
+// convertImageDType is the builder of ConvertImageDtype, which converts uint8 tensors to
+// float32: by a division by 255 for v1 of torchvision's transforms, and a multiplication by
+// 1/255 for v2. It refuses a Pillow image in v1, as torchvision does.
 func convertImageDType(f *fields, r *route) {
 	as := divided
 	if f.isV2() {
@@ -89,7 +89,8 @@ func (r *route) setStage(f *fields, dtype any, as image.Arithmetic) {
 	}
 }
 
-// normalize subtracts a mean and divides by a standard deviation, per channel.
+// normalize is the builder of Normalize, which subtracts a mean and divides by a standard
+// deviation, per channel. It refuses images that are not float32: see [fields.refuse].
 func normalize(f *fields, r *route) {
 	mean, std := r.readPlanes(f, "mean"), r.readPlanes(f, "std")
 	if f.err != nil {
@@ -109,7 +110,7 @@ func normalize(f *fields, r *route) {
 }
 
 // readPlanes returns the numbers of an attribute: a single one for all channels, or one per
-// channel. It refuses any other count.
+// channel. It refuses any other count: see [fields.refuse].
 func (r *route) readPlanes(f *fields, name string) []float32 {
 	var all []float32
 	for _, x := range f.readNumbers(name) {

@@ -104,8 +104,9 @@ func Open(r *value.Record) (data.Dataset, error) {
 	return ds, nil
 }
 
-// readTransform converts the transform attribute for images with the given number of channels. It
-// refuses a transform that does not end in tensors.
+// readTransform converts the attribute transform for images with the given number of channels.
+// It refuses a transform that Go does not support or that does not end in tensors: see
+// [fields.refuse].
 func (f *fields) readTransform(channels int) image.Pipeline {
 	steps, ready, err := Steps(f.optionalAttr("transform"), channels)
 	if f.err == nil && err != nil {
@@ -118,8 +119,8 @@ func (f *fields) readTransform(channels int) image.Pipeline {
 	return steps
 }
 
-// openImageFolder opens an ImageFolder. It takes the file names from the attribute samples and
-// reads no directory.
+// openImageFolder opens an ImageFolder, or returns nil and sets f.err. It takes the file names
+// from the attribute samples and reads no directory.
 func openImageFolder(f *fields) data.Dataset {
 	d := &datasets.ImageFolder{Steps: f.readTransform(3)}
 	f.checkLoader()
@@ -147,7 +148,8 @@ func openImageFolder(f *fields) data.Dataset {
 	return d
 }
 
-// checkFormat refuses a file in a format that Go does not decode.
+// checkFormat refuses a file in a format that Go does not decode, by the extension of its name:
+// see [fields.refuse].
 func (f *fields) checkFormat(path string) {
 	if !decoded[strings.ToLower(filepath.Ext(path))] {
 		f.refuse("file %q is not .jpg, .jpeg or .png: convert it, or exclude it with is_valid_file", path)
@@ -157,7 +159,8 @@ func (f *fields) checkFormat(path string) {
 // decoded is the set of supported file name extensions.
 var decoded = map[string]bool{".jpg": true, ".jpeg": true, ".png": true}
 
-// decodeSample decodes a tuple of a path and a class index.
+// decodeSample decodes a tuple of a path and a class index. ok is false for any other value, and
+// for an empty path; the class index is not checked.
 func decodeSample(v any) (path string, label any, ok bool) {
 	t, ok := listOf(v)
 	if !ok || len(t) != 2 {
@@ -167,7 +170,7 @@ func decodeSample(v any) (path string, label any, ok bool) {
 	return path, t[1], ok && path != "" && !strings.ContainsRune(path, 0)
 }
 
-// checkLoader refuses a loader other than torchvision's default.
+// checkLoader refuses a loader other than torchvision's default: see [fields.refuse].
 func (f *fields) checkLoader() {
 	switch v := f.get("loader"); v {
 	case value.Named("torchvision.datasets.folder.default_loader"),
@@ -177,13 +180,16 @@ func (f *fields) checkLoader() {
 	}
 }
 
-// openGrey opens grayscale images that are in the pickle, such as MNIST's.
+// openGrey opens grayscale images that are in the pickle, such as MNIST's. It returns nil and
+// sets f.err if they are not supported.
 func openGrey(f *fields) data.Dataset { return f.openInMemory(1, f.get("targets")) }
 
-// openRGB opens RGB images that are in the pickle, such as CIFAR's.
+// openRGB opens RGB images that are in the pickle, such as CIFAR's. It returns nil and sets
+// f.err if they are not supported.
 func openRGB(f *fields) data.Dataset { return f.openInMemory(3, f.get("targets")) }
 
-// openQMNIST opens a QMNIST. Its targets have eight columns, and the first one is the class index.
+// openQMNIST opens a QMNIST. Its targets have eight columns, and the first one is the class
+// index. It returns nil and sets f.err if they are not supported.
 func openQMNIST(f *fields) data.Dataset {
 	f.checkCompat()
 	t, ok := f.get("targets").(*tensor.Tensor)
@@ -200,7 +206,9 @@ func (f *fields) checkCompat() {
 	}
 }
 
-// openInMemory opens images that are in the pickle.
+// openInMemory opens images that are in the pickle, with one or three channels. targets contains
+// their classes, in a tensor, an array or a list. It returns nil and sets f.err if they are not
+// supported.
 func (f *fields) openInMemory(channels int, targets any) data.Dataset {
 	d := &pictures{channels: channels, steps: f.readTransform(channels)}
 	var labels []any
@@ -222,7 +230,8 @@ func (f *fields) openInMemory(channels int, targets any) data.Dataset {
 	return d
 }
 
-// classIndices returns the class indices in a tensor.
+// classIndices returns the class indices in a tensor as int64 values. It refuses a tensor that
+// is not a vector of integers, and returns nil: see [fields.refuse].
 func (f *fields) classIndices(t *tensor.Tensor) []any {
 	if t.Dims() != 1 || !integers[t.DType()] || t.Device() != nil {
 		f.refuse("targets have shape %v and dtype %v, want one integer per image", t.Shape(), t.DType())

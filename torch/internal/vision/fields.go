@@ -11,8 +11,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// fields reads the attributes of an object. It records the first error, so that a caller may check
-// f.err once at the end.
+// fields reads the attributes of the Python object of. It records the first error, so that a
+// caller may check f.err once at the end; the results before that may be zero values. One
+// goroutine may use it.
 type fields struct {
 	of  *value.Record
 	err error
@@ -35,15 +36,15 @@ func shortName(g value.Global) string {
 	return g.String()
 }
 
-// refuse records an error with the reason why Go does not support the object. Only the first call
-// has an effect.
+// refuse records in f.err an error that wraps [value.ErrUnsupported], with the reason why Go
+// does not support the object. Only the first call has an effect.
 func (f *fields) refuse(format string, args ...any) {
 	if f.err == nil {
 		f.err = value.Unsupported("%s: %s", f.name(), fmt.Sprintf(format, args...))
 	}
 }
 
-// get returns an attribute. It records an error if the attribute is missing.
+// get returns an attribute. If it is missing, get returns nil and sets f.err.
 func (f *fields) get(name string) any {
 	v, ok := f.of.Attr(name)
 	if !ok {
@@ -58,7 +59,8 @@ func (f *fields) optionalAttr(name string) any {
 	return v
 }
 
-// requireUnset refuses an attribute unless it is missing, None or False. instead is the remedy.
+// requireUnset refuses an attribute unless it is missing, None or False: see [fields.refuse].
+// instead is the remedy for the error text.
 func (f *fields) requireUnset(name, instead string) {
 	switch v := f.optionalAttr(name); v {
 	case nil, false:
@@ -67,7 +69,8 @@ func (f *fields) requireUnset(name, instead string) {
 	}
 }
 
-// readNumber returns an attribute that must be a finite number.
+// readNumber returns an attribute that must be a finite number. It refuses any other value: see
+// [fields.refuse].
 func (f *fields) readNumber(name string) float64 {
 	v := f.get(name)
 	x, ok := numberOf(v)
@@ -77,7 +80,8 @@ func (f *fields) readNumber(name string) float64 {
 	return x
 }
 
-// readNumbers returns an attribute that must be a list or tuple of finite numbers, or a single one.
+// readNumbers returns an attribute that must be a list or tuple of at most 64 finite numbers, or
+// a single one. It refuses any other value: see [fields.refuse].
 func (f *fields) readNumbers(name string) []float64 {
 	v := f.get(name)
 	if f.err != nil {
@@ -90,7 +94,8 @@ func (f *fields) readNumbers(name string) []float64 {
 	return x
 }
 
-// readPair returns an attribute that must consist of two numbers.
+// readPair returns an attribute that must consist of two numbers. It refuses any other value and
+// returns zeros: see [fields.refuse].
 func (f *fields) readPair(name string) [2]float64 {
 	x := f.readNumbers(name)
 	if len(x) != 2 {
@@ -100,7 +105,8 @@ func (f *fields) readPair(name string) [2]float64 {
 	return [2]float64{x[0], x[1]}
 }
 
-// readProbability returns an attribute that must be a number from 0 to 1.
+// readProbability returns an attribute that must be a number from 0 to 1. It refuses any other
+// value: see [fields.refuse].
 func (f *fields) readProbability(name string) float64 {
 	p := f.readNumber(name)
 	if p < 0 || p > 1 {
@@ -112,7 +118,8 @@ func (f *fields) readProbability(name string) float64 {
 // mostPixels limits the height and width of images.
 const mostPixels = 1 << 24
 
-// readIntegers returns an attribute that must consist of integers from least to mostPixels.
+// readIntegers returns an attribute that must consist of integers from least to mostPixels. It
+// refuses any other value and returns nil: see [fields.refuse].
 func (f *fields) readIntegers(name string, least int) []int {
 	var all []int
 	for _, x := range f.readNumbers(name) {
@@ -125,7 +132,8 @@ func (f *fields) readIntegers(name string, least int) []int {
 	return all
 }
 
-// size returns the height and width in the attribute size. A single number means a square.
+// size returns the height and width in pixels from the attribute size. A single number means a
+// square. It refuses any other value and returns 1, 1: see [fields.refuse].
 func (f *fields) size() (h, w int) {
 	s := f.readIntegers("size", 1)
 	switch len(s) {
@@ -162,7 +170,7 @@ func numberOf(v any) (x float64, ok bool) {
 	return x, ok && !math.IsNaN(x) && !math.IsInf(x, 0)
 }
 
-// listOf returns the items of a list, tuple or torch.Size.
+// listOf returns the items of a list, tuple or torch.Size. ok is false for any other value.
 func listOf(v any) (items []any, ok bool) {
 	switch v := v.(type) {
 	case []any:

@@ -14,7 +14,9 @@ var filters = map[string]image.Filter{
 	"bicubic": image.Bicubic, "box": image.Box, "lanczos": image.Lanczos,
 }
 
-// readFilter reads an InterpolationMode, which is an enum member or its text.
+// readFilter reads the attribute interpolation, an InterpolationMode, which is an enum member or
+// its text. It refuses filters that Go does not have, or not for tensors if r has reached that
+// stage: see [fields.refuse].
 func (f *fields) readFilter(r *route) image.Filter {
 	v := f.get("interpolation")
 	if e, ok := v.(*value.Record); ok &&
@@ -76,7 +78,8 @@ var padModes = map[any]image.PadMode{"constant": image.Constant, "edge": image.E
 	"symmetric": image.Symmetric}
 
 // readPadding reads the number of pixels to add: one number for all sides; left/right and
-// top/bottom; or left, top, right and bottom.
+// top/bottom; or left, top, right and bottom. It also reads the padding mode and the fill. It
+// refuses other values: see [fields.refuse].
 func (f *fields) readPadding() (p image.Pad) {
 	switch n := f.readIntegers("padding", 0); len(n) {
 	case 1:
@@ -97,8 +100,8 @@ func (f *fields) readPadding() (p image.Pad) {
 	return p
 }
 
-// fill reads the attribute fill as a color of one or three bytes. It returns nil for black and for
-// None.
+// fill reads the attribute fill as a color of one or three bytes. It returns nil for black and
+// for None. It refuses other values and returns nil: see [fields.refuse].
 func (f *fields) fill() []uint8 {
 	v := f.get("fill")
 	if v == nil || f.err != nil {
@@ -124,8 +127,8 @@ func (f *fields) fill() []uint8 {
 	return paint
 }
 
-// readGrey reads the attribute fill as a number from 0 to 255. It returns 0 for None, and refuses a
-// color with different channels.
+// readGrey reads the attribute fill as a number from 0 to 255. It returns 0 for None, and
+// refuses a color with different channels: see [fields.refuse].
 func (f *fields) readGrey() uint8 {
 	paint := f.fill()
 	if len(paint) > 1 && (paint[0] != paint[1] || paint[0] != paint[2]) {
@@ -147,12 +150,14 @@ func randomResizedCrop(f *fields, r *route) {
 	r.appendColorStep(f, s)
 }
 
-// flip returns the builder of a random flip: left to right if horizontal, otherwise top to bottom.
+// flip returns the builder of a random flip, with the probability in the attribute p: left to
+// right if horizontal, otherwise top to bottom.
 func flip(horizontal bool) builder {
 	return func(f *fields, r *route) { r.flip(f, horizontal, f.readProbability("p")) }
 }
 
-// alwaysFlip returns the builder that flips every image.
+// alwaysFlip returns the builder of a flip of every image: left to right if horizontal,
+// otherwise top to bottom.
 func alwaysFlip(horizontal bool) builder {
 	return func(f *fields, r *route) { r.flip(f, horizontal, 1) }
 }
@@ -192,8 +197,9 @@ func randomAffine(f *fields, r *route) {
 	r.appendColorStep(f, s)
 }
 
-// readRotationFilter reads the filter of a rotation, which must be nearest or bilinear. It does not
-// use r, because these filters are the same for all kinds of image.
+// readRotationFilter reads the filter of a rotation, which must be nearest or bilinear; it
+// refuses others: see [fields.refuse]. It does not use r, because these filters are the same for
+// all kinds of image.
 func (f *fields) readRotationFilter(r *route) image.Filter {
 	filter := f.readFilter(&route{now: picture}) // nearest is the same for both kinds of image
 	if filter != image.Nearest && filter != image.Bilinear {
@@ -203,7 +209,8 @@ func (f *fields) readRotationFilter(r *route) image.Filter {
 	return filter
 }
 
-// readDegrees reads a range of degrees that must be symmetric about 0.
+// readDegrees reads a range from -x to x degrees, and returns x. It refuses any other range, and
+// an x above 360: see [fields.refuse].
 func (f *fields) readDegrees(name string) float64 {
 	x := f.readPair(name)
 	if x[0] != -x[1] || x[1] < 0 || x[1] > 360 {
@@ -212,7 +219,9 @@ func (f *fields) readDegrees(name string) float64 {
 	return x[1]
 }
 
-// readShear reads the shear ranges along x and y, which must be symmetric about 0.
+// readShear reads the shear ranges along x and y, from -s[0] to s[0] and from -s[1] to s[1]
+// degrees. It returns zeros if the attribute shear is missing, and refuses ranges that are not
+// symmetric about 0: see [fields.refuse].
 func (f *fields) readShear() (s [2]float64) {
 	if f.optionalAttr("shear") == nil {
 		return s

@@ -14,7 +14,8 @@ import (
 )
 
 // pictures is a data set of images of one size in memory. A sample consists of the transformed
-// image and its class index.
+// image and its class index. [fields.openInMemory] makes it. Its methods may be called from
+// several goroutines, except Close.
 type pictures struct {
 	pixels   *tensor.Tensor // (n, h, w) or (n, h, w, 3) of uint8
 	labels   []int64
@@ -24,7 +25,8 @@ type pictures struct {
 
 var _ data.Gatherer = (*pictures)(nil)
 
-// readImages reads the images from the attribute data.
+// readImages reads the images from the attribute data into d.pixels. It refuses images that are
+// not uint8 or do not match d.labels in number: see [fields.refuse].
 func (d *pictures) readImages(f *fields) {
 	switch v := f.get("data").(type) {
 	case *tensor.Tensor:
@@ -80,14 +82,16 @@ type imageBuffer struct {
 
 var imageBuffers = sync.Pool{New: func() any { e := new(imageBuffer); e.rng = rand.New(&e.pcg); return e }}
 
-// draw seeds the generator for sample i and returns it.
+// draw seeds the generator for sample i, as [data.SampleSeed] says, and returns it. It is valid
+// until the next call.
 func (e *imageBuffer) draw(ctx context.Context, i int) *rand.Rand {
 	s := data.SampleSeed(ctx, i)
 	e.pcg.Seed(s, s^0x9e3779b97f4a7c15)
 	return e.rng
 }
 
-// Get returns the transformed image i and its class index.
+// Get returns the transformed image i, a tensor with shape (c, h, w), and its class index. i
+// must be from 0 to Len-1; otherwise Get returns an error.
 func (d *pictures) Get(ctx context.Context, i int) (data.Sample, error) {
 	if i < 0 || i >= d.Len() {
 		return nil, rangeError(i, d.Len())
@@ -107,7 +111,8 @@ func (d *pictures) Get(ctx context.Context, i int) (data.Sample, error) {
 	return data.Sample{tensor.FromSlice(slices.Clone(im.Pix), im.C, im.H, im.W), label}, nil
 }
 
-// imagePixels returns the pixels of image i.
+// imagePixels returns the pixels of image i, row by row with the channels of a pixel together.
+// They are the data set's own memory and must not be modified.
 func (d *pictures) imagePixels(i int) []uint8 {
 	n := d.pixels.Dim(1) * d.pixels.Dim(2) * d.channels
 	return tensor.Data[uint8](d.pixels)[i*n:][:n]
@@ -116,7 +121,9 @@ func (d *pictures) imagePixels(i int) []uint8 {
 // rangeError returns the error for an index out of range.
 func rangeError(i, n int) error { return fmt.Errorf("sample %d out of range, want less than %d", i, n) }
 
-// Gather writes transformed images and their class indices to the rows of a batch.
+// Gather writes the transformed images with the given indices to the rows of into[0], and their
+// class indices to into[1]. It returns an error if an index is out of range or the images do not
+// fit.
 func (d *pictures) Gather(ctx context.Context, indices []int, into data.Batch) error {
 	e := imageBuffers.Get().(*imageBuffer)
 	defer imageBuffers.Put(e)
@@ -135,7 +142,8 @@ func (d *pictures) Gather(ctx context.Context, indices []int, into data.Batch) e
 	return nil
 }
 
-// writeRow writes the transformed image i to row k.
+// writeRow writes the transformed image i to row k of into, a tensor of uint8 or float32. e must
+// not be in use.
 func (d *pictures) writeRow(ctx context.Context, e *imageBuffer, i int, into *tensor.Tensor, k int) error {
 	n := into.Numel() / max(1, into.Dim(0))
 	var pixels []uint8

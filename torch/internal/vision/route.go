@@ -15,9 +15,9 @@ const (
 )
 
 // A route converts a sequence of transforms to an image pipeline. The last step of the pipeline
-// converts bytes to float32 and writes them directly to the row of a batch. A step that torchvision
-// applies to float32 is therefore moved before the conversion if the result is the same, and
-// refused otherwise.
+// converts bytes to float32 and writes them directly to the row of a batch. A step that
+// torchvision applies to float32 is therefore moved before the conversion if the result is the
+// same, and refused otherwise. [Steps] makes a route. One goroutine may use it.
 type route struct {
 	steps    image.Pipeline
 	now      stage
@@ -28,9 +28,9 @@ type route struct {
 }
 
 // Steps converts a transform for images with the given number of channels. The transform must be
-// nil (None in Python), or an object or function of torchvision. ready reports whether the result
-// is a tensor rather than a Pillow image. The error wraps [value.ErrUnsupported], and names the
-// part that Go does not support.
+// nil (None in Python), or an object or function of torchvision. steps may be nil if there are
+// none. ready reports whether the result is a tensor rather than a Pillow image. The error wraps
+// [value.ErrUnsupported], and names the part that Go does not support.
 func Steps(transform any, channels int) (steps image.Pipeline, ready bool, err error) {
 	r := &route{channels: channels}
 	if transform != nil {
@@ -42,7 +42,8 @@ func Steps(transform any, channels int) (steps image.Pipeline, ready bool, err e
 	return r.steps, r.now != picture, nil
 }
 
-// add appends the steps of a transform.
+// add appends the steps of a transform. The error wraps [value.ErrUnsupported] if Go does not
+// support it.
 func (r *route) add(transform any) error {
 	if r.depth++; r.depth > mostNested {
 		return value.Unsupported("transforms are nested more than %d deep", mostNested)
@@ -76,7 +77,8 @@ const (
 // remedy is the advice for a transform that Go does not support.
 const remedy = "omit it and apply it to the batch"
 
-// appendStep appends a step that commutes with the conversion to float32.
+// appendStep appends a step that commutes with the conversion to float32. It refuses a step
+// after RandomErasing, and more than 1024 steps: see [fields.refuse].
 func (r *route) appendStep(f *fields, s image.Step) {
 	switch {
 	case len(r.steps) >= mostSteps:
@@ -88,8 +90,9 @@ func (r *route) appendStep(f *fields, s image.Step) {
 	}
 }
 
-// appendColorStep appends a step that computes new colors. It refuses a step after the conversion
-// to float32, because the results on bytes and on float32 differ.
+// appendColorStep appends a step that computes new colors. It refuses a step after the
+// conversion to float32, because the results on bytes and on float32 differ: see
+// [fields.refuse].
 func (r *route) appendColorStep(f *fields, s image.Step) {
 	if r.now == numbers {
 		f.refuse("Go applies it to bytes only: put it before the conversion to float32")
@@ -98,9 +101,9 @@ func (r *route) appendColorStep(f *fields, s image.Step) {
 	r.appendStep(f, s)
 }
 
-// appendFillStep appends a step that fills pixels outside of the image. After the conversion to
-// float32 it refuses the step, unless the fill is black and the conversion maps 0 to 0: only then
-// do the two commute.
+// appendFillStep appends a step that fills pixels outside of the image; black reports that it
+// fills them with 0. After the conversion to float32 it refuses the step, unless the fill is
+// black and the conversion maps 0 to 0: only then do the two commute.
 func (r *route) appendFillStep(f *fields, s image.Step, black bool) {
 	if r.now == numbers && (!black || len(r.last.Mean) > 0 || r.last.As == image.Fused) {
 		f.refuse("Go draws on bytes only: put it before the conversion to float32")
@@ -116,7 +119,8 @@ func (r *route) appendConversion() {
 	}
 }
 
-// appendFloatStep appends a step that operates on float32.
+// appendFloatStep appends a step that operates on float32, after the conversion. The images must
+// be float32 already.
 func (r *route) appendFloatStep(f *fields, s image.Step) {
 	r.appendConversion()
 	if len(r.steps) >= mostSteps {

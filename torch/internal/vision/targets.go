@@ -7,7 +7,7 @@ import (
 
 // readTargets returns the class indices after the target_transform. It evaluates the transform
 // here, and not for each sample loaded, because every supported transform is a function of the
-// class alone.
+// class alone. It refuses labels that are not integers and returns nil: see [fields.refuse].
 func (f *fields) readTargets(labels []any) []int64 {
 	look := f.lookupFunc(f.optionalAttr("target_transform"))
 	all := make([]int64, 0, len(labels))
@@ -25,7 +25,7 @@ func (f *fields) readTargets(labels []any) []int64 {
 	return all
 }
 
-// convertInteger converts a Python or numpy integer.
+// convertInteger converts a Python or numpy integer. ok is false for any other value.
 func convertInteger(v any) (n int64, ok bool) {
 	switch v := v.(type) {
 	case int64:
@@ -39,7 +39,9 @@ func convertInteger(v any) (n int64, ok bool) {
 }
 
 // lookupFunc returns the function of a target_transform, which must be int, torch.tensor, or a
-// method of a list or dict that maps a class. It returns nil if the transform changes nothing.
+// method of a list or dict that maps a class. The function returns false for a class that it
+// does not map to an integer. lookupFunc returns nil if the transform changes nothing, and also
+// if it refuses the transform: see [fields.refuse].
 func (f *fields) lookupFunc(transform any) func(n int64) (int64, bool) {
 	switch t := transform.(type) {
 	case nil:
@@ -58,8 +60,8 @@ func (f *fields) lookupFunc(transform any) func(n int64) (int64, bool) {
 	return nil
 }
 
-// methodFunc decodes getattr(list or dict, name) to a lookup function. It returns nil for anything
-// else.
+// methodFunc decodes getattr(list or dict, name) to a lookup function, which returns false for a
+// class that is not mapped to an integer. methodFunc returns nil for anything else.
 func methodFunc(r *value.Record) func(n int64) (int64, bool) {
 	if r.Class != value.Named("builtins.getattr") || len(r.Args) != 2 {
 		return nil

@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// A builder appends the steps of a transform to a route.
+// A builder appends the steps of the transform that f reads to the route r. If Go does not
+// support the transform, it sets f.err.
 type builder func(f *fields, r *route)
 
 // transforms maps the supported transforms of torchvision to their builders. Class names are the
@@ -68,11 +69,12 @@ func Transforms() []string {
 
 func knownNames() string { return strings.Join(Transforms(), ", ") }
 
-// compose appends the steps of a Compose.
+// compose is the builder of Compose, which applies its inner transforms in order.
 func compose(f *fields, r *route) { f.addAll(r, f.innerTransforms()) }
 
-// innerTransforms returns the transforms within a transform: a list attribute, or an nn.ModuleList,
-// which is registered as a module and not stored as an attribute.
+// innerTransforms returns the transforms within a transform: a list attribute, or an
+// nn.ModuleList, which is registered as a module and not stored as an attribute. It refuses a
+// transform without them: see [fields.refuse].
 func (f *fields) innerTransforms() []any {
 	v, ok := f.of.Attr("transforms")
 	if modules, is := f.optionalAttr("_modules").(*value.Dict); is && !ok {
@@ -91,7 +93,8 @@ func (f *fields) innerTransforms() []any {
 	return items
 }
 
-// submodules returns the submodules of a module.
+// submodules returns the submodules of an nn.Module in order. It refuses an object without them:
+// see [fields.refuse].
 func (f *fields) submodules() (items []any) {
 	modules, ok := f.get("_modules").(*value.Dict)
 	if !ok {
@@ -103,7 +106,8 @@ func (f *fields) submodules() (items []any) {
 	return items
 }
 
-// addAll appends the steps of several transforms.
+// addAll appends the steps of several transforms to r. It sets f.err at the first one that Go
+// does not support, and if there are more than 1024.
 func (f *fields) addAll(r *route, items []any) {
 	if len(items) > mostSteps {
 		f.refuse("it has %d transforms, want at most %d", len(items), mostSteps)
@@ -115,14 +119,14 @@ func (f *fields) addAll(r *route, items []any) {
 	}
 }
 
-// sequential appends the steps of an nn.Sequential.
+// sequential is the builder of nn.Sequential, which applies its modules in order.
 func sequential(f *fields, r *route) { f.addAll(r, f.submodules()) }
 
 func identity(*fields, *route) {}
 
-// randomApply appends a step that applies the inner transforms with a probability. They must not
-// change the stage or the number of channels, because all images of a batch must have the same
-// form.
+// randomApply is the builder of RandomApply, which applies the inner transforms with a
+// probability. It refuses inner transforms that change the stage or the number of channels,
+// because all images of a batch must have the same form.
 func randomApply(f *fields, r *route) {
 	p := f.readProbability("p")
 	inner := &route{now: r.now, channels: r.channels, last: r.last, depth: r.depth}
@@ -143,7 +147,8 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// imageClassification appends the steps of the preset that weights.transforms() returns.
+// imageClassification is the builder of the preset that weights.transforms() returns: a resize,
+// a crop, and a normalization.
 func imageClassification(f *fields, r *route) {
 	resized := &fields{of: f.withAttrs("size", f.get("resize_size"), "interpolation", f.get("interpolation"),
 		"antialias", f.optionalAttr("antialias"))}
@@ -157,7 +162,8 @@ func imageClassification(f *fields, r *route) {
 	f.err = firstError(f.err, resized.err, cropped.err)
 }
 
-// withAttrs returns an object of the same class with the given attributes.
+// withAttrs returns an object of the same class with only the given attributes: alternating
+// names and values.
 func (f *fields) withAttrs(pairs ...any) *value.Record {
 	d := new(value.Dict)
 	for i := 0; i < len(pairs); i += 2 {
