@@ -17,7 +17,8 @@ import (
 var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
 // archive is a zip file as written since PyTorch 1.6. It contains data.pkl, data/<key> for each
-// storage, byteorder and version, uncompressed and in a common folder.
+// storage, byteorder and version, uncompressed and in a common folder. [openArchive] makes it.
+// One goroutine may use it.
 type archive struct {
 	from    contents
 	mapped  foreign.Map[*tensor.Tensor] // nil if the file is read
@@ -31,7 +32,8 @@ type archive struct {
 const maxText = 64
 
 // openArchive reads the zip directory. On success, the archive owns the file and must be closed;
-// after an error, the caller keeps the file.
+// after an error, the caller keeps the file. The error wraps [ErrFormat] or [ErrUnsupported], or
+// is the error of mapping the file.
 func openArchive(from contents, o Options) (*archive, error) {
 	entries, err := safefile.ReadZip(from, from.size)
 	if err != nil {
@@ -58,8 +60,9 @@ func (a *archive) Close() error {
 	return a.from.Close()
 }
 
-// findRoot finds the common folder, which may have any name. The error wraps [ErrUnsupported] for a
-// TorchScript program.
+// findRoot sets a.root to the common folder, which may have any name. The error wraps
+// [ErrFormat] if the file does not have one data.pkl, and [ErrUnsupported] for a TorchScript
+// program.
 func (a *archive) findRoot() error {
 	found := 0
 	for name := range a.entries {
@@ -117,7 +120,8 @@ func (a *archive) findEntry(name string) (safefile.ZipEntry, error) {
 	return e, nil
 }
 
-// read reads an entry of at most limit bytes.
+// read reads an entry, named relative to the common folder, of at most limit bytes. The error
+// wraps [ErrFormat] if it is larger or damaged.
 func (a *archive) read(name string, limit int64) ([]byte, error) {
 	e, err := a.findEntry(name)
 	if err != nil {
@@ -130,7 +134,8 @@ func (a *archive) read(name string, limit int64) ([]byte, error) {
 	return b, a.fill(e, b)
 }
 
-// fill reads an entry into b and verifies its checksum.
+// fill reads an entry into b, which must have its size, and verifies its checksum. The error
+// wraps [ErrFormat].
 func (a *archive) fill(e safefile.ZipEntry, b []byte) error {
 	r, err := e.Open()
 	if err != nil {
@@ -158,8 +163,9 @@ func (a *archive) load(o Options) (any, error) {
 	return liftTree(tree, a, o)
 }
 
-// openStorage maps a storage if possible, and reads it otherwise. size is the expected size in
-// bytes.
+// openStorage implements [container]. It maps a storage if possible, and reads it otherwise. The
+// error wraps [ErrFormat] if the storage is missing or has another size, and [ErrLimit] if it
+// exceeds the limit.
 func (a *archive) openStorage(key string, dt tensor.DType, size int64) (*tensor.Tensor, error) {
 	e, err := a.findEntry("data/" + key)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 )
 
 // legacy is a file as written by PyTorch 0.1.10 to 1.5. It is a sequence of pickles: a magic
-// number, a version, a description of the machine, the value, and the list of the storage keys. The
-// storages follow, each with its number of elements before the elements.
+// number, a version, a description of the machine, the value, and the list of the storage keys.
+// The storages follow, each with its number of elements before the elements. [legacy.parse] sets
+// at and places.
 type legacy struct {
 	from   contents
 	at     map[string]int64 // offsets of the storages, by key
@@ -36,7 +37,8 @@ func loadLegacy(from contents, o Options) (any, error) {
 	return liftTree(tree, l, o)
 }
 
-// parse decodes the value and computes the offsets of its storages.
+// parse decodes the value, without its storages, and computes the offsets of the storages. It
+// must be called once, before openStorage. The error wraps [ErrFormat] or [ErrUnsupported].
 func (l *legacy) parse() (tree any, err error) {
 	l.at, l.places = map[string]int64{}, map[string]place{}
 	d := pickle.NewDecoder(io.NewSectionReader(l.from, 0, l.from.size), permitName, limits)
@@ -57,7 +59,8 @@ func (l *legacy) parse() (tree any, err error) {
 	return tree, l.findStorages(keys, d.Offset())
 }
 
-// readLegacyHead decodes and validates the pickles that precede the value.
+// readLegacyHead decodes and validates the pickles that precede the value. The error wraps
+// [ErrFormat], or [ErrUnsupported] for a file of a big-endian machine.
 func readLegacyHead(d *pickle.Decoder) error {
 	var head [3]any
 	for i := range head {
@@ -97,7 +100,8 @@ func convertLegacyID(id any) (any, error) {
 	return &pickle.Persistent{ID: id}, nil
 }
 
-// findPlaces collects the storages that the value refers to.
+// findPlaces collects in l.places the storages that the value refers to. The error wraps
+// [ErrFormat] or [ErrUnsupported].
 func (l *legacy) findPlaces(tree any) error {
 	for p := range pickle.Each[*pickle.Persistent](tree) {
 		at, err := parsePlace(p)
@@ -109,8 +113,9 @@ func (l *legacy) findPlaces(tree any) error {
 	return nil
 }
 
-// findStorages computes the offset of each storage. at is the offset of the first one. The error
-// wraps [ErrFormat] if a storage is unused, is listed twice, or exceeds the file.
+// findStorages computes the offset of each storage into l.at. keys is the decoded list of their
+// keys, and at is the offset of the first one. The error wraps [ErrFormat] if a storage is
+// unused, is listed twice, or exceeds the file.
 func (l *legacy) findStorages(keys any, at int64) error {
 	list, ok := keys.(*pickle.List)
 	if !ok {

@@ -53,7 +53,7 @@ type container interface {
 	openStorage(key string, dt tensor.DType, size int64) (*tensor.Tensor, error)
 }
 
-// loader builds the value of a file.
+// loader builds the value of a file. [liftTree] makes it. One goroutine may use it.
 type loader struct {
 	value.Lifter
 	opts  Options
@@ -62,7 +62,7 @@ type loader struct {
 	made  []*tensor.Tensor
 }
 
-// held is a loaded storage.
+// held is a loaded storage, covered by a tensor that the loader closes.
 type held struct {
 	*tensor.Tensor
 	dtype tensor.DType // dtype for which it was read
@@ -106,7 +106,7 @@ type contents struct {
 	file *os.File // nil if not an os.File
 }
 
-// fill reads the bytes at the offset at into t.
+// fill reads the bytes at the offset at into t, as many as t has.
 func (c contents) fill(t *tensor.Tensor, at int64) error {
 	if c.file != nil {
 		return foreignTensors.ReadFileAt(t, c.file, at)
@@ -136,7 +136,8 @@ func loadFile(f *os.File, o Options) (v any, err error) {
 	return v, errors.Join(err, guarded)
 }
 
-// load loads a file and closes it.
+// load loads a file and closes it, also after an error. The errors are those that [Load] wraps,
+// without the path.
 func load(from contents, o Options) (v any, err error) {
 	zipped, err := from.isZip()
 	if err != nil {
@@ -154,7 +155,8 @@ func load(from contents, o Options) (v any, err error) {
 	return z.load(o)
 }
 
-// isZip reports whether the file is a zip file.
+// isZip reports whether the file is a zip file. The error wraps [ErrFormat] if it has less than
+// 4 bytes.
 func (c contents) isZip() (bool, error) {
 	var start [4]byte
 	switch n, err := c.ReadAt(start[:], 0); {
@@ -189,7 +191,9 @@ func liftTree(tree any, from container, o Options) (any, error) {
 	return nil, err
 }
 
-// handleUnread decides about an entry of a dict that has no value in Go.
+// handleUnread decides about an entry of a dict that has no value in Go, for the reason err. It
+// returns nil if [Options.Skip] accepts that the entry is left out, and otherwise an error with
+// the keys.
 func (l *loader) handleUnread(keys string, err error) error {
 	if errors.Is(err, ErrUnsupported) && l.opts.Skip != nil && l.opts.Skip(keys, err) {
 		return nil
@@ -197,8 +201,9 @@ func (l *loader) handleUnread(keys string, err error) error {
 	return fmt.Errorf("%s: %w", keys, err)
 }
 
-// permitName permits every name in a file, because nothing is executed. Only plain values have
-// constructors; all other names become records.
+// permitName permits every name in a file, because nothing is executed: the bool is always true.
+// Only plain values have constructors; for all other names the constructor is nil, and they
+// become records.
 func permitName(g value.Global) (pickle.Constructor, bool) { return value.Names()[g], true }
 
 // limits applies to the pickles in a file, not to the storages.

@@ -58,7 +58,8 @@ func Marshal(v any, opts MarshalOptions) ([]byte, error) {
 	return b, nil
 }
 
-// encodeLegacyFile returns a legacy file that contains only this storage.
+// encodeLegacyFile returns a legacy file that contains only this storage. The error wraps
+// [pickle.ErrValue], or is the error of reading a device.
 func (o *origin) encodeLegacyFile() (file []byte, err error) {
 	magic, _ := new(big.Int).SetString(legacyMagic, 10)
 	sizes := pickle.NewDict("short", 2, "int", 4, "long", 4)
@@ -131,8 +132,9 @@ type pickledStorage struct {
 	key  string // key of the storage in its file
 }
 
-// storageReference returns the storage that a call creates. The key in the returned ID is the index
-// of its file in in.files.
+// storageReference returns the storage that a call creates. The key in the returned ID is the
+// index of its file in in.files. The error wraps [ErrFormat] if the call is not _load_from_bytes
+// of a storage, or if the storages exceed the size of the pickle.
 func (in *pickled) storageReference(o *pickle.Object) (*pickle.Persistent, error) {
 	if p := in.places[o]; p != nil {
 		return p, nil

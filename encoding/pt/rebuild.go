@@ -73,8 +73,8 @@ func (l *loader) convertObject(o *pickle.Object) (any, error) {
 	return l.Record(o)
 }
 
-// tensorStorage returns the storage of a tensor. Storages are persistent IDs in files and calls in
-// pickles; see Note [Tensors in pickles].
+// tensorStorage returns the storage of the tensor that the call o creates. Storages are
+// persistent IDs in files and calls in pickles; see Note [Tensors in pickles].
 func (l *loader) tensorStorage(o *pickle.Object) (*pickle.Persistent, error) {
 	if in, ok := l.from.(*pickled); ok {
 		storage, err := value.Arg[*pickle.Object](o, 0)
@@ -86,9 +86,10 @@ func (l *loader) tensorStorage(o *pickle.Object) (*pickle.Persistent, error) {
 	return value.Arg[*pickle.Persistent](o, 0)
 }
 
-// convertTensor converts a call with the arguments (storage, offset, size, stride[, requires_grad,
-// hooks][, dtype][, metadata]). The error wraps [ErrUnsupported] if the metadata is not empty: the
-// tensor is conjugated or negated when it is read.
+// convertTensor converts a call with the arguments (storage, offset, size, stride[,
+// requires_grad, hooks][, dtype][, metadata]) to a *[tensor.Tensor]. The error wraps
+// [ErrUnsupported] if the metadata is not empty: the tensor is conjugated or negated when it is
+// read.
 func (l *loader) convertTensor(o *pickle.Object) (any, error) {
 	p, err := l.tensorStorage(o)
 	if err != nil {
@@ -134,7 +135,8 @@ func (l *loader) convertTensor(o *pickle.Object) (any, error) {
 	return l.viewStorage(h, dt, shape, strides, offset)
 }
 
-// convertParameter converts a call with the arguments (tensor, requires_grad, hooks[, state]).
+// convertParameter converts a call with the arguments (tensor, requires_grad, hooks[, state]) to
+// an *[autograd.Param]. The hooks and the state are dropped.
 func (l *loader) convertParameter(o *pickle.Object) (any, error) {
 	data, err := value.Arg[*pickle.Object](o, 0)
 	if err != nil {

@@ -80,7 +80,7 @@ func rootOf(path string) string {
 	return name
 }
 
-// write writes the archive.
+// write writes the archive to to, with pickled as data.pkl. root is the name of its folder.
 func (s *saver) write(to io.Writer, root string, pickled []byte) error {
 	w := &writer{root: root}
 	w.zip = zip.NewWriter(&w.out)
@@ -99,7 +99,8 @@ func (s *saver) write(to io.Writer, root string, pickled []byte) error {
 	return errors.Join(w.err, w.zip.Close())
 }
 
-// writer writes the entries of an archive.
+// writer writes the entries of an archive. After the first error, which is in err, it writes
+// nothing.
 type writer struct {
 	out   counter
 	zip   *zip.Writer
@@ -114,7 +115,8 @@ type writer struct {
 // mapped.
 const alignment = 64
 
-// add writes an entry. Its contents are aligned with an extra field of the kind that PyTorch uses.
+// add writes an entry, named relative to the folder. Its contents are aligned with an extra
+// field of the kind that PyTorch uses. It stores an error in w.err.
 func (w *writer) add(name string, content []byte) {
 	if w.err == nil {
 		w.err = w.zip.Flush()
@@ -146,7 +148,7 @@ func (s *sum) add(b []byte) {
 	s.crc = crc32.Update(s.crc, crc32.IEEETable, b[:min(len(b), sampled)])
 }
 
-// Sum32 returns the checksum.
+// Sum32 returns the checksum of the entries added so far.
 func (s *sum) Sum32() uint32 { return s.crc }
 
 // sampled is the number of bytes of each entry that are added to the sum. The zip format has

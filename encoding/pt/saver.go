@@ -13,7 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// saver builds the pickle of a file and collects the storages.
+// saver builds the pickle of a file and collects the storages. newSaver makes it, for one value.
+// One goroutine may use it.
 type saver struct {
 	value.Lowerer
 	storages map[*tensor.Storage]*origin
@@ -35,7 +36,8 @@ func newSaver() *saver {
 }
 
 // lowerValue converts v to a pickle tree. Tensor offsets are relative to the saved parts of the
-// storages.
+// storages, which are then in s.order. It must be called once. The error wraps [ErrUnsupported]
+// or [tensor.ErrClosed].
 func (s *saver) lowerValue(v any) (any, error) {
 	tree, err := s.Lower(v)
 	if err != nil {
@@ -86,8 +88,8 @@ func (o *origin) savedBytes() (b []byte, err error) {
 	return tensor.Bytes(part)[: (o.hi-o.lo)*size : (o.hi-o.lo)*size], nil
 }
 
-// lowerOwn converts tensors, parameters and packed sequences, and refuses Python objects. ok is
-// false for all other values.
+// lowerOwn is the [value.Lowerer] hook for tensors, parameters and packed sequences, and refuses
+// Python objects. low is the form of v that can be pickled. ok is false for all other values.
 func (s *saver) lowerOwn(v any) (low any, ok bool, err error) {
 	switch v := v.(type) {
 	case *tensor.Tensor:
@@ -117,8 +119,9 @@ func (s *saver) lowerOwn(v any) (low any, ok bool, err error) {
 }
 
 // lowerTensor returns the call _rebuild_tensor_v2(storage, offset, size, stride, requires_grad,
-// hooks). It is _rebuild_tensor_v3, with the dtype as an additional argument, if the dtype has no
-// storage class.
+// hooks). It is _rebuild_tensor_v3, with the dtype as an additional argument, if the dtype has
+// no storage class. The error wraps [tensor.ErrClosed] if t is nil or closed, and
+// [ErrUnsupported] if tensors of different dtypes share its storage.
 func (s *saver) lowerTensor(t *tensor.Tensor) (*pickle.Object, error) {
 	if err := foreignTensors.Check(t); err != nil {
 		return nil, fmt.Errorf("save a tensor: %w", err)
@@ -148,7 +151,7 @@ func (s *saver) lowerTensor(t *tensor.Tensor) (*pickle.Object, error) {
 	return call, nil
 }
 
-// extendSaved extends the saved part of the storage to all elements of t.
+// extendSaved extends the saved part of the storage, from o.lo to o.hi, to all elements of t.
 func (o *origin) extendSaved(t *tensor.Tensor) {
 	if t.Numel() == 0 {
 		return

@@ -80,7 +80,7 @@ func (s *stateDict) add(name string, v any) error {
 }
 
 // addRest adds a part, such as "value optimizer.lr" for the kind "value" and the name
-// "optimizer.lr", to the parts that [StateDict] returns as rest.
+// "optimizer.lr", to the parts that [StateDict] returns as rest. The first argument is the kind.
 func (s *stateDict) addRest(what, name string) {
 	if name == "" {
 		name = "at the top"

@@ -54,9 +54,10 @@ func parsePlace(p *pickle.Persistent) (at place, err error) {
 	return place{dt, key, location, n}, nil
 }
 
-// coverStorage returns a tensor that covers the storage p, and the dtype of the tensors on it: said
-// if it is not nil, and the dtype of the storage class otherwise. Each storage is loaded once. The
-// loader owns the returned tensor.
+// coverStorage returns a tensor that covers the storage p, and the dtype of the tensors on it:
+// said if it is not nil, and the dtype of the storage class otherwise. Each storage is loaded
+// once. The loader owns the returned tensor. The error wraps [ErrLocation] if the device of the
+// storage does not exist, and otherwise is an error of [Load].
 func (l *loader) coverStorage(p *pickle.Persistent, said *tensor.DType) (h *tensor.Tensor, dt tensor.DType, err error) {
 	at, err := parsePlace(p)
 	if err != nil {
