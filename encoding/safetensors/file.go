@@ -62,7 +62,7 @@ func NewFile(r io.ReaderAt, size int64) (*File, error) {
 	return newSingleFile(s), nil
 }
 
-// newSingleFile returns a File with one shard.
+// newSingleFile returns a File with one shard, which it then owns.
 func newSingleFile(s *shard) *File {
 	f := &File{path: s.path, names: s.header.names(), shards: map[string]*shard{"": s}, home: map[string]*shard{}}
 	for _, name := range f.names {
@@ -72,7 +72,7 @@ func newSingleFile(s *shard) *File {
 	return f
 }
 
-// setMetadata sets the Metadata and Files fields.
+// setMetadata sets the Metadata and Files fields from f.shards. It must be called once.
 func (f *File) setMetadata() {
 	f.Metadata = map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(f.shards)) {
@@ -134,8 +134,9 @@ func (f *File) find(name string) (*shard, error) {
 	return nil, wrapError(f.path, name, fmt.Errorf("%w; Names lists the names", ErrName))
 }
 
-// Tensors reads all tensors to the heap. The caller must close them. The error wraps [ErrLimit] if
-// the tensors together are larger than MaxBytes.
+// Tensors reads all tensors to the heap, by name. The caller must close them. The error wraps
+// [ErrLimit] if the tensors together are larger than MaxBytes; otherwise it is the error of
+// reading.
 func (f *File) Tensors() (map[string]*tensor.Tensor, error) {
 	if err := f.checkLimit(f.names...); err != nil {
 		return nil, wrapError(f.path, "", err)
@@ -153,7 +154,8 @@ func (f *File) checkLimit(names ...string) error {
 	return safefile.CheckSize(bytes, bytes, f.MaxBytes, "raise File.MaxBytes if this is intended, or use Map")
 }
 
-// collectTensors calls get for each name and returns the results. It stops at the first error.
+// collectTensors calls get for each name and returns the results. It stops at the first error
+// and returns it; the tensors before are then left to the garbage collector.
 func collectTensors(names []string, get func(string) (*tensor.Tensor, error)) (map[string]*tensor.Tensor, error) {
 	all := make(map[string]*tensor.Tensor, len(names))
 	for _, name := range names {

@@ -63,9 +63,9 @@ func readHeader(r io.Reader, size int64) (h header, read int64, name string, err
 	return h, lengthSize + int64(n), name, err
 }
 
-// parseHeader decodes and validates a header. body is the number of bytes that follow it. The error
-// wraps [ErrHeader], [ErrOffsets] or [ErrDType]. If it is about a tensor, name is the tensor's
-// name.
+// parseHeader decodes and validates a header. body is the number of bytes that follow it, or
+// anySize if that is unknown. The error wraps [ErrHeader], [ErrOffsets] or [ErrDType]. If it is
+// about a tensor, name is the tensor's name.
 func parseHeader(raw []byte, body uint64) (h header, name string, err error) {
 	if !utf8.Valid(raw) {
 		return h, "", fmt.Errorf("%w: not UTF-8", ErrHeader)
@@ -133,8 +133,9 @@ func parseInfo(d *json.Decoder) (info Info, err error) {
 	return info, err
 }
 
-// checkOffsets verifies that the tensors fill a body of the given size consecutively. It returns
-// the name of the first tensor that does not fit, and an error that wraps [ErrOffsets].
+// checkOffsets verifies that the tensors fill a body of the given size consecutively. Otherwise
+// it returns the name of the first tensor that does not fit, or "" if bytes are left over, and
+// an error that wraps [ErrOffsets].
 func (h header) checkOffsets(body uint64) (name string, err error) {
 	var at uint64
 	for _, name := range h.names() {
@@ -180,8 +181,9 @@ func (i Info) size() (size uint64, ok bool) {
 	return uint64(n), err == nil
 }
 
-// decodeObject decodes a JSON object. It calls field for each key, which must decode the value.
-// Duplicate keys are an error.
+// decodeObject decodes a JSON object. It calls field for each key, which must decode the value,
+// and stops at its first error. The error wraps [ErrHeader] for a duplicate key and for other
+// JSON.
 func decodeObject(d *json.Decoder, field func(key string) error) error {
 	if err := expectDelimiter(d, '{'); err != nil {
 		return err

@@ -56,7 +56,7 @@ func SaveWith(path string, tensors map[string]*tensor.Tensor, opts SaveOptions) 
 	return saveFile(path, tensors, opts.Metadata)
 }
 
-// saveFile writes one file.
+// saveFile writes one file, as [Save] does for a path that is no index.
 func saveFile(path string, tensors map[string]*tensor.Tensor, meta map[string]string) error {
 	return safefile.Replace(path, func(f *os.File) error { return encode(f, tensors, meta) })
 }
@@ -92,7 +92,8 @@ func EncodeWith(w io.Writer, tensors map[string]*tensor.Tensor, opts SaveOptions
 	return encode(w, tensors, opts.Metadata)
 }
 
-// encode writes one file.
+// encode writes one file to w. If the error wraps [ErrName], [ErrDType], [ErrHeader] or
+// [tensor.ErrClosed], nothing was written; otherwise it is the error of w.
 func encode(w io.Writer, tensors map[string]*tensor.Tensor, meta map[string]string) error {
 	if err := checkTensorsOpen(tensors); err != nil {
 		return err

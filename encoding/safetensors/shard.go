@@ -16,7 +16,8 @@ import (
 // foreignTensors creates tensors backed by mapped files.
 var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
-// shard is an open file with a validated header.
+// shard is an open file with a validated header. openShard and [NewFile] make it. Its methods
+// may be called from several goroutines, except readHeader; close must be the last call.
 type shard struct {
 	r      io.ReaderAt
 	f      *os.File // same as r if opened by Open, nil otherwise
@@ -44,7 +45,8 @@ func openShard(path string) (*shard, error) {
 	return s, nil
 }
 
-// readHeader reads and validates the header of a file of size bytes.
+// readHeader reads and validates the header of a file of size bytes, and sets s.header and
+// s.body. The error is an [*encoding.FileError].
 func (s *shard) readHeader(size int64) error {
 	h, n, name, err := readHeader(io.NewSectionReader(s.r, 0, size), size)
 	if err != nil {
@@ -54,7 +56,8 @@ func (s *shard) readHeader(size int64) error {
 	return nil
 }
 
-// read reads a tensor to the heap.
+// read reads the tensor with the given name, which must be in the shard, to the heap. The caller
+// must close it. The error is an [*encoding.FileError].
 func (s *shard) read(name string) (*tensor.Tensor, error) {
 	info := s.header.infos[name]
 	t := tensor.Empty(info.DType, info.Shape...)
@@ -65,7 +68,8 @@ func (s *shard) read(name string) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// readAt reads the bytes at the offset at into t.
+// readAt reads the bytes at the offset at into t, as many as t has. The error wraps [ErrOffsets]
+// if a reader that is no file ends before.
 func (s *shard) readAt(t *tensor.Tensor, at int64) error {
 	if s.f != nil {
 		return foreignTensors.ReadFileAt(t, s.f, at)
@@ -74,14 +78,15 @@ func (s *shard) readAt(t *tensor.Tensor, at int64) error {
 	return readFull(io.NewSectionReader(s.r, at, int64(len(b))), b, ErrOffsets)
 }
 
-// isMappable reports whether a tensor can be mapped: the shard must be a file, and the tensor must
-// be aligned.
+// isMappable reports whether the tensor with the given name can be mapped: the shard must be a
+// file, and the tensor must be aligned.
 func (s *shard) isMappable(name string) bool {
 	info := s.header.infos[name]
 	return s.f != nil && (s.body+int64(info.begin))%int64(info.DType.Size()) == 0
 }
 
-// mapTensor maps a tensor, which must be mappable.
+// mapTensor maps the tensor with the given name, which must be mappable. The caller must close
+// it. The error is an [*encoding.FileError].
 func (s *shard) mapTensor(name string) (t *tensor.Tensor, err error) {
 	m, err := s.mapFile()
 	if err != nil {
@@ -95,7 +100,8 @@ func (s *shard) mapTensor(name string) (t *tensor.Tensor, err error) {
 	return t, nil
 }
 
-// mappedView returns a tensor over the mapped bytes at the offset at.
+// mappedView returns a tensor of the given dtype and shape over the mapped bytes at the offset
+// at, which must be aligned. The caller must close it.
 func mappedView(m foreign.Map[*tensor.Tensor], at int64, info Info) (*tensor.Tensor, error) {
 	hold, err := m.Storage(at, int64(info.end-info.begin))
 	if err != nil {
@@ -124,7 +130,7 @@ func (s *shard) close() error {
 	return nil
 }
 
-// mapFile maps the file on first use.
+// mapFile maps the file on first use. The shard owns the mapping. s.f must not be nil.
 func (s *shard) mapFile() (m foreign.Map[*tensor.Tensor], err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

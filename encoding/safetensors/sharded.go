@@ -35,8 +35,9 @@ type index struct {
 	WeightMap map[string]string `json:"weight_map"`
 }
 
-// isIndex reports whether a file is an index. An index is JSON text. A file of tensors begins with
-// a 64-bit header length, and the upper bytes of that are 0.
+// isIndex reports whether the file at path is an index. An index is JSON text. A file of tensors
+// begins with a 64-bit header length, and the upper bytes of that are 0. The error is the error
+// of opening or reading.
 func isIndex(path string) (bool, error) {
 	f, err := safefile.Open(path)
 	if err != nil {
@@ -52,7 +53,8 @@ func isIndex(path string) (bool, error) {
 	return bytes.HasPrefix(text, []byte("{")) && !bytes.Contains(text, []byte{0}), nil
 }
 
-// openIndex opens the files that an index lists and validates their headers.
+// openIndex opens the files that an index lists and validates their headers. The caller must
+// close the [File]. The errors are those of [Open].
 func openIndex(path string) (*File, error) {
 	ix, err := readIndex(path)
 	if err != nil {
@@ -112,7 +114,9 @@ func (f *File) setShard(name, file string) (err error) {
 // defaultShardBytes is the default of SaveOptions.ShardBytes.
 const defaultShardBytes = 5 << 30
 
-// saveSharded writes the files of a model, and then their index to path.
+// saveSharded writes the files of a model next to path, and then their index to path. model is
+// the prefix of the file names. The errors are those of [Save]; files that were written before
+// an error remain.
 func saveSharded(path, model string, tensors map[string]*tensor.Tensor, opts SaveOptions) error {
 	if err := checkTensorsOpen(tensors); err != nil {
 		return fmt.Errorf("save %s: %w", path, err)
