@@ -30,7 +30,8 @@ func init() {
 var used = []string{"_data", "_indices", "_format_type", "_format_kwargs", "_format_columns",
 	"_output_all_columns", "_indexes"}
 
-// A dataset is a table and the format of its rows.
+// A dataset is a table and the format of its rows. [dataset.open] fills it. Its methods may be
+// called from several goroutines after that, except Close.
 type dataset struct {
 	table   *table
 	indices []int // the row of each sample; nil if sample i is row i
@@ -103,7 +104,8 @@ func open(r *value.Record) (data.DatasetCloser, error) {
 }
 
 // open reads the attributes: the format, the table, the columns and the indices. The caller must
-// close d even if open fails.
+// close d even if open fails. The error may be a memory fault or a panic of Arrow's reader, so
+// open must be called within recoverFaults.
 func (d *dataset) open(r *value.Record) error {
 	format, _ := r.Attr("_format_type")
 	switch format {
@@ -150,7 +152,8 @@ func (d *dataset) open(r *value.Record) error {
 	return err
 }
 
-// chooseColumns selects the columns of a sample.
+// chooseColumns sets d.columns to the columns of a sample. The error wraps
+// [value.ErrUnsupported] if the table lacks one of them.
 func (d *dataset) chooseColumns(r *value.Record) error {
 	v, _ := r.Attr("_format_columns")
 	if v == nil {
@@ -203,8 +206,9 @@ func indicesOf(t *table, rows int) ([]int, error) {
 	return list, nil
 }
 
-// refuseDecoded refuses features that Python decodes after reading them, such as images, audio and
-// arrays of fixed shape.
+// refuseDecoded returns an error that wraps [value.ErrUnsupported] for features that Python
+// decodes after reading them, such as images, audio and arrays of fixed shape. info is the
+// attribute _info of the data set.
 func refuseDecoded(info any) error {
 	r, _ := info.(*value.Record)
 	if r == nil {
@@ -256,7 +260,8 @@ func (d *dataset) Len() int {
 	return d.table.rowCount()
 }
 
-// Value returns sample i as a dict.
+// Value returns sample i as a *[value.Dict] of the selected columns. Its values are copies. i
+// must be from 0 to Len-1; otherwise, or if the file is damaged, Value returns an error.
 func (d *dataset) Value(_ context.Context, i int) (any, error) {
 	if i < 0 || i >= d.Len() {
 		return nil, fmt.Errorf("sample %d out of range, want less than %d", i, d.Len())
@@ -284,8 +289,9 @@ func (d *dataset) Value(_ context.Context, i int) (any, error) {
 	return sample, nil
 }
 
-// collateColumns collates a list of samples as the library does without a collate_fn: to a dict of
-// columns. Tensors of equal shape are stacked; other values are collected in a list.
+// collateColumns collates a list of samples as the library does without a collate_fn: to a dict
+// of columns. Tensors of equal shape are stacked; other values are collected in a list. samples
+// must be results of [dataset.Value], at least one.
 func collateColumns(samples []any) (any, error) {
 	first, _ := samples[0].(*value.Dict)
 	columns := new(value.Dict)
@@ -301,8 +307,8 @@ func collateColumns(samples []any) (any, error) {
 	return columns, nil
 }
 
-// stackValues stacks the values of a list if they are tensors of equal shape, and otherwise returns
-// the list.
+// stackValues returns a new tensor of the values of a list if they are tensors of equal shape,
+// and otherwise the list itself.
 func stackValues(list []any) any {
 	all := make([]*tensor.Tensor, len(list))
 	for k, v := range list {
@@ -315,7 +321,8 @@ func stackValues(list []any) any {
 	return tensor.Stack(0, all...)
 }
 
-// Close unmaps the files. Samples remain valid, because their values are copies.
+// Close unmaps the files and returns nil. Samples remain valid, because their values are copies.
+// No other call may be in progress.
 func (d *dataset) Close() error {
 	if d.table != nil {
 		d.table.close()
@@ -323,8 +330,8 @@ func (d *dataset) Close() error {
 	return nil
 }
 
-// recoverFaults converts panics and memory faults in f into errors. A damaged or truncated file
-// causes them.
+// recoverFaults calls f and returns its error. It converts panics and memory faults in f into
+// errors. A damaged or truncated file causes them.
 func recoverFaults(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -344,7 +351,8 @@ func isEmpty(v any) bool {
 	return v == nil || ok && d.Len() == 0
 }
 
-// stringList converts a list of strings.
+// stringList converts a list of strings. The error wraps [value.ErrUnsupported] for any other
+// value.
 func stringList(v any) ([]string, error) {
 	items, ok := v.([]any)
 	if !ok {

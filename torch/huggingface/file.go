@@ -15,14 +15,15 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A mapping is a file mapped into memory.
+// A mapping is a file mapped into memory. The table that uses it owns it.
 type mapping struct {
 	bytes *tensor.Tensor
 }
 
 func (m *mapping) close() { m.bytes.Close() }
 
-// read maps an Arrow IPC stream file and decodes it to a table without copying the record batches.
+// read maps an Arrow IPC stream file and decodes it to a table without copying the record
+// batches. The caller must close the table. The error wraps [value.ErrUnsupported].
 func read(path string) (_ *table, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -74,7 +75,8 @@ func decode(stream []byte) (*table, error) {
 	return t, nil
 }
 
-// messages is an [ipc.MessageReader] that does not copy.
+// messages is an [ipc.MessageReader] that does not copy. rest is the part of the stream that has
+// not been read. One goroutine may use it.
 type messages struct {
 	rest []byte
 }
@@ -89,8 +91,9 @@ func (*messages) Retain() {}
 // Release does nothing.
 func (*messages) Release() {}
 
-// Message returns the next message. It returns [io.EOF] at the end-of-stream marker or at the end
-// of the bytes.
+// Message returns the next message, which refers to the bytes of the stream. It returns [io.EOF]
+// at the end-of-stream marker or at the end of the bytes, and another error if the message is
+// cut short or verify refuses it.
 func (m *messages) Message() (*ipc.Message, error) {
 	if len(m.rest) == 0 {
 		return nil, io.EOF

@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// restoreTable converts a pyarrow Table that is stored in the pickle itself.
+// restoreTable converts a pyarrow Table that is stored in the pickle itself. The table refers to
+// the bytes of the pickle. The error wraps [value.ErrUnsupported].
 func restoreTable(v any) (*table, error) {
 	args, err := callArgs(v, "_reconstruct_table", 2)
 	if err != nil {
@@ -47,8 +48,8 @@ func restoreTable(v any) (*table, error) {
 	return t, nil
 }
 
-// concatChunks converts a ChunkedArray. It concatenates the chunks, because other columns may be
-// chunked differently.
+// concatChunks converts a pickled ChunkedArray to one array. It concatenates the chunks, because
+// other columns may be chunked differently.
 func concatChunks(v any) (arrow.Array, error) {
 	args, err := callArgs(v, "chunked_array", 2)
 	if err != nil {
@@ -80,8 +81,9 @@ func concatChunks(v any) (arrow.Array, error) {
 	return array.Concatenate(parts, memory.DefaultAllocator)
 }
 
-// dataOf converts the pickled form of an array: type, length, null count, offset, buffers, children
-// and dictionary.
+// dataOf converts the pickled form of an array: type, length, null count, offset, buffers,
+// children and dictionary. The result refers to the pickled buffers. The error wraps
+// [value.ErrUnsupported] for another form or a dictionary.
 func dataOf(v any) (*array.Data, error) {
 	parts, _ := v.(value.Tuple)
 	if len(parts) != 7 || parts[6] != nil {
@@ -146,7 +148,8 @@ var aliases = map[string]arrow.DataType{
 	"float": arrow.PrimitiveTypes.Float32, "double": arrow.PrimitiveTypes.Float64,
 }
 
-// typeOf converts a pyarrow type, which must be one that samples may have.
+// typeOf converts a pickled pyarrow type. The error wraps [value.ErrUnsupported] if samples may
+// not have the type.
 func typeOf(v any) (arrow.DataType, error) {
 	if args, err := callArgs(v, "type_for_alias", 1); err == nil {
 		if name, ok := args[0].(string); ok && aliases[name] != nil {
@@ -181,7 +184,8 @@ func typeOf(v any) (arrow.DataType, error) {
 	return arrow.FixedSizeListOfField(int32(n), inner), nil
 }
 
-// structType converts the pickled fields of a struct type to the type.
+// structType converts the pickled fields of a struct type to the type. The error wraps
+// [value.ErrUnsupported].
 func structType(v any) (arrow.DataType, error) {
 	list, ok := v.([]any)
 	if !ok {
@@ -208,8 +212,9 @@ func fieldOf(v any) (f arrow.Field, err error) {
 	return f, err
 }
 
-// callArgs returns the arguments of a pickled call of a pyarrow function, which must have at least
-// least arguments.
+// callArgs returns the arguments of a pickled call of the function name in module pyarrow.lib.
+// The error wraps [value.ErrUnsupported] if v is another value or has fewer than least
+// arguments.
 func callArgs(v any, name string, least int) (value.Tuple, error) {
 	r, _ := v.(*value.Record)
 	if r == nil || r.Class != value.Named("pyarrow.lib."+name) || len(r.Args) < least {

@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// A table is a sequence of chunks of rows.
+// A table is a sequence of chunks of rows. It owns its files. [tableOf] makes it. It may be read
+// from several goroutines, but not while it is changed.
 type table struct {
 	names  []string
 	chunks [][]arrow.Array // by chunk, the columns, all of the same length
@@ -18,7 +19,7 @@ type table struct {
 	files  []*mapping
 }
 
-// add appends a chunk.
+// add appends a chunk with the given columns, which must have the same length.
 func (t *table) add(columns []arrow.Array) {
 	t.chunks = append(t.chunks, columns)
 	n := 0
@@ -35,7 +36,8 @@ func (t *table) rowCount() int {
 	return t.ends[len(t.ends)-1]
 }
 
-// chunkAt returns the chunk that contains row i, and the index of the row within it.
+// chunkAt returns the columns of the chunk that contains row i, and the index of the row within
+// it. It panics if there is no such row.
 func (t *table) chunkAt(i int) ([]arrow.Array, int) {
 	k := sort.SearchInts(t.ends, i+1)
 	if k > 0 {
@@ -51,9 +53,9 @@ func (t *table) close() {
 	t.chunks, t.ends, t.files = nil, nil, nil
 }
 
-// tableOf converts a table of the library, and opens its files:
-// https://github.com/huggingface/datasets/blob/4.0.0/src/datasets/table.py. The caller must close
-// the table.
+// tableOf converts a pickled table of the library, and opens its files:
+// https://github.com/huggingface/datasets/blob/4.0.0/src/datasets/table.py. The caller must
+// close the table. The error wraps [value.ErrUnsupported].
 func tableOf(v any) (t *table, err error) {
 	r, _ := v.(*value.Record)
 	if r == nil {
@@ -71,7 +73,8 @@ func tableOf(v any) (t *table, err error) {
 	return nil, unsupportedError("table has unsupported class %s", r.Class)
 }
 
-// readMapped reads a MemoryMappedTable and replays the methods that were called on it.
+// readMapped reads a MemoryMappedTable and replays the methods that were called on it. The
+// caller must close the table.
 func readMapped(r *value.Record) (*table, error) {
 	path, _ := r.Attr("path")
 	name, ok := path.(string)
@@ -93,7 +96,8 @@ func readMapped(r *value.Record) (*table, error) {
 	return t, nil
 }
 
-// replayMethod applies a recorded call of a method of pyarrow's Table.
+// replayMethod applies to t a recorded call, (name, args, kwargs), of a method of pyarrow's
+// Table. The error wraps [value.ErrUnsupported] if Go does not know the method.
 func (t *table) replayMethod(v any) error {
 	call, _ := v.(value.Tuple)
 	if len(call) != 3 || !isEmpty(call[2]) {
@@ -158,7 +162,9 @@ func (t *table) sliceRows(args value.Tuple) error {
 	return nil
 }
 
-// pickColumns keeps the given columns in the given order if named, and otherwise drops them.
+// pickColumns keeps the columns in the list v, in that order, if named, and otherwise drops
+// them. The error wraps [value.ErrUnsupported] if a column to keep does not exist or no column
+// remains.
 func (t *table) pickColumns(v any, named bool) error {
 	names, err := stringList(v)
 	if err != nil {
@@ -197,8 +203,9 @@ func selectIndices[T any](of []T, keep []int) []T {
 	return list
 }
 
-// concatBlocks concatenates the rows of the blocks of a ConcatenationTable. Each block is a list of
-// tables that are combined by columns.
+// concatBlocks concatenates the rows of the blocks of a ConcatenationTable. Each block is a list
+// of tables that are combined by columns. The caller must close the table. The error wraps
+// [value.ErrUnsupported] if the blocks have different columns.
 func concatBlocks(r *value.Record) (_ *table, err error) {
 	v, _ := r.Attr("blocks")
 	rows, ok := v.([]any)
@@ -234,8 +241,9 @@ func concatBlocks(r *value.Record) (_ *table, err error) {
 	return whole, nil
 }
 
-// combineColumns combines the columns of several tables with equal numbers of rows, as add_column
-// does. If it fails, it closes the tables.
+// combineColumns combines the columns of the pickled tables in the list v, which must have equal
+// numbers of rows, as add_column does. The caller must close the table. If it fails, it closes
+// the tables.
 func combineColumns(v any) (_ *table, err error) {
 	parts, _ := v.([]any)
 	if len(parts) == 0 {
@@ -259,8 +267,10 @@ func combineColumns(v any) (_ *table, err error) {
 	return whole, nil
 }
 
-// addColumns adds the columns of a table with the same number of rows. It splits the chunks at the
-// chunk boundaries of both tables.
+// addColumns adds the columns of a table with the same number of rows. It splits the chunks at
+// the chunk boundaries of both tables. The caller must add the files of by to t. The error wraps
+// [value.ErrUnsupported] if the numbers of rows differ or a column exists, and t is then
+// unchanged.
 func (t *table) addColumns(by *table) error {
 	if by.rowCount() != t.rowCount() {
 		return unsupportedError("parts of its table joined by columns have %d and %d rows, want equal numbers",

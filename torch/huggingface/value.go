@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A maker is the implementation of a format: it produces the values of a sample.
+// A maker is the implementation of a format: value returns element i of a column as a sample
+// contains it.
 type maker struct {
 	makes func(t *table, column int) error // refuses a column that value does not support
 	value func(a arrow.Array, i int) (any, error)
@@ -50,8 +51,8 @@ func checkPythonType(of arrow.DataType) error {
 	return checkNumeric(of)
 }
 
-// checkNumeric refuses a type that is not numeric. It refuses uint64 too, because its values may
-// exceed int64.
+// checkNumeric returns an error that wraps [value.ErrUnsupported] for a type that is not
+// numeric. It refuses uint64 too, because its values may exceed int64.
 func checkNumeric(of arrow.DataType) error {
 	switch of.ID() {
 	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64, arrow.UINT8, arrow.UINT16,
@@ -120,9 +121,10 @@ func pythonList(items arrow.Array, of array.ListLike, i int) (any, error) {
 // mostNothing limits the number of list elements that occupy no bytes.
 const mostNothing = 1 << 20
 
-// listRange returns the range of the elements of items that belong to list i. It checks the range
-// against the size of the buffers: Arrow's reader does not, and a damaged file could request any
-// amount of memory.
+// listRange returns the range of the elements of items, from from up to, but not including, to,
+// that belong to list i of of. It checks the range against the size of the buffers: Arrow's
+// reader does not, and a damaged file could request any amount of memory. The error wraps
+// [value.ErrUnsupported].
 func listRange(items arrow.Array, of array.ListLike, i int) (from, to int, err error) {
 	low, high := of.ValueOffsets(i)
 	if low < 0 || high < low || high > int64(elementCount(items)) {
@@ -131,7 +133,8 @@ func listRange(items arrow.Array, of array.ListLike, i int) (from, to int, err e
 	return int(low), int(high), nil
 }
 
-// elementCount returns the number of elements of an array that its buffers hold.
+// elementCount returns the number of elements of an array that its buffers hold, which may be
+// less than its length in a damaged file.
 func elementCount(a arrow.Array) int {
 	switch a := a.(type) {
 	case *array.Boolean:
@@ -211,7 +214,7 @@ func torchValue(a arrow.Array, i int) (any, error) {
 	return one.tensor(), nil
 }
 
-// A list holds copied elements of a column: bools, ints or floats.
+// A list holds copied elements of a column: bools, ints or floats. copyNumbers makes it.
 type list interface {
 	appendTo(to []any) []any
 	tensor(shape ...int) *tensor.Tensor // with PyTorch's default dtype

@@ -12,7 +12,7 @@ import (
 // a limit, so a damaged file could exhaust the memory of the program. This file therefore checks
 // the lengths of vectors against the number of bytes, and limits the number of fields, before the
 // reader sees the metadata. Any other damage makes the reader panic with an index out of range, and
-// guard converts the panic into an error.
+// recoverFaults converts the panic into an error.
 
 // These are the field offsets in the vtables of Message.fbs and Schema.fbs:
 // https://github.com/apache/arrow/tree/apache-arrow-18.0.0/format.
@@ -30,8 +30,9 @@ const (
 	mostDepth  = 64     // nesting levels of fields
 )
 
-// verify refuses message metadata that would make the reader allocate more than its size justifies.
-// It also refuses features of the format that the library datasets never writes to a file.
+// verify returns an error for message metadata that would make the reader allocate more than its
+// size justifies, and for features of the format that the library datasets never writes to a
+// file. It may panic with an index out of range if meta is damaged.
 func verify(meta []byte) error {
 	if len(meta) < flatbuffers.SizeUOffsetT {
 		return errors.New("message header is too short")
@@ -66,8 +67,9 @@ func verify(meta []byte) error {
 // A flat is a table of a flatbuffer.
 type flat = flatbuffers.Table
 
-// verifyFields verifies a vector of fields and their nested fields. left is the number of fields
-// that are still allowed.
+// verifyFields verifies the vector of fields in a slot of t, and their nested fields. depth is
+// the number of levels that are still allowed, and left the number of fields, which it
+// decreases.
 func verifyFields(t flat, slot flatbuffers.VOffsetT, depth int, left *int) error {
 	if err := verifyVector(t, slot, 4); err != nil {
 		return err
@@ -97,8 +99,8 @@ func verifyFields(t flat, slot flatbuffers.VOffsetT, depth int, left *int) error
 	return nil
 }
 
-// verifyVector checks the length of a vector against the remaining bytes. size is the number of
-// bytes per element.
+// verifyVector returns an error if the vector in a slot of t has more elements than fit in the
+// remaining bytes. size is the number of bytes per element. An empty slot is no error.
 func verifyVector(t flat, slot flatbuffers.VOffsetT, size int) error {
 	o := flatbuffers.UOffsetT(t.Offset(slot))
 	if o == 0 {
