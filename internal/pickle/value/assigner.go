@@ -11,6 +11,7 @@ import (
 )
 
 // An Assigner stores Python values, as a [Lifter] returns them, in Go variables of other types.
+// The zero value is ready. It may be used from several goroutines if Own may.
 type Assigner struct {
 	// Own, if not nil, stores the values that only the caller knows. It must return ok for these,
 	// even with an error. It is not called for nil, nor if v is assignable to dst.
@@ -18,7 +19,8 @@ type Assigner struct {
 }
 
 // Assign converts v and stores it at dst. It panics if dst is not a non-nil pointer. The error
-// wraps [ErrUnsupported] if v does not fit; dst may then be partly assigned.
+// wraps [ErrUnsupported] if v does not fit; dst may then be partly assigned. Assign does not
+// close tensors in v.
 func (a *Assigner) Assign(dst, v any) error { return a.assignTo(reflect.ValueOf(dst).Elem(), v) }
 
 func (a *Assigner) assignTo(dst reflect.Value, v any) error {
@@ -223,9 +225,9 @@ func (a *Assigner) assignDict(dst reflect.Value, d *python.Dict) error {
 	return nil
 }
 
-// assignRegistered stores an interface value as written by pt.Save: a dict with the registered name
-// of the dynamic type and the value. The error wraps [ErrUnsupported] if d has another form, or if
-// no type that implements the interface is registered under the name.
+// assignRegistered stores in dst, an interface, a value as written by pt.Save: a dict with the
+// registered name of the dynamic type and the value. The error wraps [ErrUnsupported] if d has
+// another form, or if no type that implements the interface is registered under the name.
 func (a *Assigner) assignRegistered(dst reflect.Value, d *python.Dict) error {
 	name, _ := d.Get(TypeKey)
 	text, ok := name.(string)
@@ -246,8 +248,9 @@ func (a *Assigner) assignRegistered(dst reflect.Value, d *python.Dict) error {
 	return nil
 }
 
-// assignNamed stores the values of a dict in the fields of a struct. A key without a field is an
-// error, because its value would be lost.
+// assignNamed stores the values of a dict in the fields of a struct. A field without a key keeps
+// its value. A key without a field is an error that wraps [ErrUnsupported], because its value
+// would be lost.
 func (a *Assigner) assignNamed(dst reflect.Value, d *python.Dict) error {
 	fields, _, err := FieldsOf(dst.Type())
 	if err != nil {

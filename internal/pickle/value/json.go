@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 )
 
-// OptionsOf parses the keyword arguments of a data set, given as a JSON object on a command line.
+// OptionsOf parses the keyword arguments of a data set, given as a JSON object on a command
+// line. It returns an error if text is not one JSON object.
 func OptionsOf(text string) (*python.Dict, error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -33,7 +34,8 @@ func OptionsOf(text string) (*python.Dict, error) {
 	return args, nil
 }
 
-// convertJSON converts a JSON value to the types that a pickle decodes to.
+// convertJSON converts a JSON value, decoded with [json.Decoder.UseNumber], to the types that a
+// pickle decodes to: a number to an int64 or a float64, and an object to a *[Dict].
 func convertJSON(v any) (any, error) {
 	switch v := v.(type) {
 	case json.Number:

@@ -29,8 +29,8 @@ type Lifter struct {
 // errPending marks a container that is being converted.
 var errPending = errors.New("pending")
 
-// Lift converts v to a value for users. The error wraps [ErrUnsupported] if v has no Go equivalent,
-// or if it contains itself.
+// Lift converts v to a value for users. The error wraps [ErrUnsupported] if v has no Go
+// equivalent, or if it contains itself; otherwise it is an error of Object, Outside or Unread.
 func (l *Lifter) Lift(v any) (any, error) {
 	at := pickle.Identity(v)
 	if at == nil {
@@ -50,8 +50,8 @@ func (l *Lifter) Lift(v any) (any, error) {
 	return got, err
 }
 
-// Begin records that o becomes the value becomes. It must be called before the parts of o are
-// converted, if these may refer to o.
+// Begin records that the container o is converted to the value becomes, which may be incomplete.
+// It must be called before the parts of o are converted, if these may refer to o.
 func (l *Lifter) Begin(o, becomes any) {
 	if l.seen == nil {
 		l.seen = map[any]any{}
@@ -59,7 +59,8 @@ func (l *Lifter) Begin(o, becomes any) {
 	l.seen[o] = becomes
 }
 
-// convertPlain converts a value without parts.
+// convertPlain converts a value without parts: a [Global] that names a dtype to the
+// [tensor.DType]. It returns any other value unchanged.
 func convertPlain(v any) any {
 	if g, ok := v.(Global); ok {
 		if dt, err := DTypeOf(g); err == nil {
@@ -134,7 +135,8 @@ func (l *Lifter) liftDict(d *Dict) (any, error) {
 	return out, err
 }
 
-// Record converts an object of an unknown class to a [Record].
+// Record converts an object of an unknown class to a [Record]. Keyword arguments, appended items
+// and set items of o are dropped. It returns the same errors as [Lifter.Lift].
 func (l *Lifter) Record(o *pickle.Object) (*Record, error) {
 	r := &Record{Class: o.Class}
 	l.Begin(o, r)
@@ -147,8 +149,8 @@ func (l *Lifter) Record(o *pickle.Object) (*Record, error) {
 	return r, err
 }
 
-// Arg returns argument n of a call as type T. The error wraps [ErrProtocol] if it is missing or has
-// another type.
+// Arg returns argument n, counted from 0, of a call as type T. The error wraps [ErrProtocol] if
+// it is missing or has another type.
 func Arg[T any](o *pickle.Object, n int) (v T, err error) {
 	if n < len(o.Args) {
 		if v, ok := o.Args[n].(T); ok {

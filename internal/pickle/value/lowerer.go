@@ -91,7 +91,8 @@ func pointerOf(v any) any {
 	return v
 }
 
-// recordLowered records the converted value of a pointer.
+// recordLowered records the converted value low if v is a pointer and err is nil. It returns low
+// and err.
 func (l *Lowerer) recordLowered(v, low any, err error) (any, error) {
 	if p := pointerOf(v); p != nil && err == nil {
 		if l.seen == nil {
@@ -136,7 +137,7 @@ func (l *Lowerer) lowerItems(v reflect.Value, depth int) ([]any, error) {
 	return out, nil
 }
 
-// Sizes returns list as a tuple.
+// Sizes returns list as a tuple of ints.
 func Sizes(list []int) Tuple {
 	t := make(Tuple, len(list))
 	for i, n := range list {

@@ -10,7 +10,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Named returns the global with the given dotted Python name, which must contain a dot.
+// Named returns the global with the given dotted Python name. It panics if the name does not
+// contain a dot.
 func Named(dotted string) Global {
 	at := strings.LastIndexByte(dotted, '.')
 	return Global{Module: dotted[:at], Name: dotted[at+1:]}
@@ -85,8 +86,8 @@ func newSize(args Tuple) (any, error) {
 	return Size(s), err
 }
 
-// Numbers converts a tuple, list or Size to integers, which must be between 0 and 1<<48. The error
-// wraps [ErrProtocol].
+// Numbers converts a tuple, list or Size to new integers, which must be between 0 and 1<<48. The
+// error wraps [ErrProtocol] for any other value.
 func Numbers(v any) ([]int, error) {
 	var items []any
 	switch v := v.(type) {

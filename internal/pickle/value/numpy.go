@@ -10,9 +10,10 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// TensorOf copies a NumPy array to a new tensor on the heap. The error wraps [ErrUnsupported] if
-// package tensor lacks the dtype, if the array is big-endian, or if its data does not have the size
-// of its shape.
+// TensorOf copies a NumPy array to a new tensor on the heap, which the caller must close. An
+// array in Fortran order becomes a tensor with column-major strides. The error wraps
+// [ErrUnsupported] if package tensor lacks the dtype, if the array is big-endian, or if its data
+// does not have the size of its shape.
 func TensorOf(a *pickle.Array) (*tensor.Tensor, error) {
 	name, swapped := numpy.Parse(a.DType)
 	dt, err := tensor.ParseDType(name)

@@ -112,10 +112,11 @@ type Field struct {
 	Name  string
 }
 
-// FieldsOf returns the fields of a struct that are converted. The tag `torch:"name"` sets the key
-// in the dict, which is the field's name by default; `torch:"-"` omits a field; and a field _ with
-// `torch:",tuple"` makes the struct a tuple. The error wraps [ErrUnsupported] if a field is not
-// exported or if two fields have the same name.
+// FieldsOf returns the fields of a struct type that are converted. The tag `torch:"name"` sets
+// the key in the dict, which is the field's name by default; `torch:"-"` omits a field; and a
+// field _ with `torch:",tuple"` makes the struct a tuple, which the second result reports. The
+// error wraps [ErrUnsupported] if a field is not exported or if two fields have the same name.
+// It panics if t is not a struct type.
 func FieldsOf(t reflect.Type) (fields []Field, tuple bool, err error) {
 	for i := range t.NumField() {
 		f := t.Field(i)
