@@ -15,7 +15,8 @@ import (
 // extension is the suffix of the array names in an archive.
 const extension = ".npy"
 
-// encodeAll writes tensors as an .npz file, sorted by name.
+// encodeAll writes tensors as an .npz file, sorted by name. It returns the same errors as
+// [Encode].
 func encodeAll(w io.Writer, tensors map[string]*tensor.Tensor) error {
 	z := zip.NewWriter(w)
 	for _, name := range sortedKeys(tensors) {
@@ -55,8 +56,9 @@ type Archive struct {
 	entries map[string]safefile.ZipEntry // by array name
 }
 
-// OpenArchive opens an .npz file, which may be compressed. The caller must close the archive. The
-// error is an [*encoding.FileError].
+// OpenArchive opens an .npz file, which may be compressed. The caller must close the archive.
+// The error is an [*encoding.FileError] that wraps [ErrFormat] or the error of opening or
+// reading.
 func OpenArchive(path string) (*Archive, error) {
 	f, err := safefile.Open(path)
 	if err != nil {
@@ -73,8 +75,8 @@ func OpenArchive(path string) (*Archive, error) {
 	return a, nil
 }
 
-// NewArchive reads an .npz file of size bytes from r. [Archive.Close] does not close r. The error
-// is an [*encoding.FileError].
+// NewArchive reads an .npz file of size bytes from r. [Archive.Close] does not close r. The
+// error is an [*encoding.FileError] that wraps [ErrFormat].
 func NewArchive(r io.ReaderAt, size int64) (*Archive, error) {
 	a := &Archive{entries: map[string]safefile.ZipEntry{}}
 	if err := a.readDirectory(r, size); err != nil {
@@ -190,8 +192,8 @@ func (a *Archive) checkTotalLimit() error {
 	return a.checkLimit(bytes, packed)
 }
 
-// openMember opens a member and reads its header. If there is no error, the caller must close the
-// reader.
+// openMember opens a member and reads its header. If there is no error, the caller must close
+// the reader, which is at the first element. The error wraps [ErrDType] or [ErrFormat].
 func openMember(e safefile.ZipEntry) (h header, r io.ReadCloser, err error) {
 	if !strings.HasSuffix(e.Name, extension) {
 		return h, nil, fmt.Errorf("%w: not a %s", ErrDType, extension)
@@ -210,8 +212,10 @@ func openMember(e safefile.ZipEntry) (h header, r io.ReadCloser, err error) {
 	return h, nil, err
 }
 
-// readMember reads an array. Its size must match the size in the archive directory, and allow must
-// accept it.
+// readMember reads an array to the heap. The caller must close the tensor. The size of the array
+// must match the size in the archive directory; otherwise the error wraps [ErrFormat]. allow is
+// called with the number of bytes of the elements before they are read, and its error refuses
+// them.
 func readMember(e safefile.ZipEntry, allow func(bytes int) error) (*tensor.Tensor, error) {
 	h, r, err := openMember(e)
 	if err != nil {

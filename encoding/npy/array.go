@@ -35,7 +35,7 @@ func Encode[T *tensor.Tensor | map[string]*tensor.Tensor](w io.Writer, of T) err
 	}
 }
 
-// encode writes an .npy file.
+// encode writes an .npy file. It returns the same errors as [Encode].
 func encode(w io.Writer, t *tensor.Tensor) error {
 	if err := foreignTensors.Check(t); err != nil {
 		return err
@@ -87,7 +87,8 @@ func Decode(r io.Reader, opts Options) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// decode reads the elements from r.
+// decode reads the elements from r to the heap. The caller must close the tensor. The error
+// wraps [ErrFormat] if r ends early.
 func (h header) decode(r io.Reader) (*tensor.Tensor, error) {
 	t, err := foreignTensors.ReadFrom(r, h.size)
 	if err != nil {
@@ -98,13 +99,15 @@ func (h header) decode(r io.Reader) (*tensor.Tensor, error) {
 	return h.viewStorage(t.Storage())
 }
 
-// Load reads an .npy file to the heap. The caller must close the tensor. An array in Fortran order
-// becomes a tensor with column-major strides. The error is an [*encoding.FileError].
+// Load reads an .npy file to the heap. The caller must close the tensor. An array in Fortran
+// order becomes a tensor with column-major strides. The error is an [*encoding.FileError] that
+// wraps [ErrFormat], [ErrDType], [ErrLimit] or the error of opening or reading.
 func Load(path string) (*tensor.Tensor, error) { return open(path, read) }
 
-// Map maps an .npy file. The elements of the tensor are pages of the file, which the kernel loads
-// on access and copies on write; see [tensor.FromFile]. A big-endian or unaligned file is read to
-// the heap instead. The caller must close the tensor. The error is an [*encoding.FileError].
+// Map maps an .npy file. The elements of the tensor are pages of the file, which the kernel
+// loads on access and copies on write; see [tensor.FromFile]. A big-endian or unaligned file is
+// read to the heap instead. The caller must close the tensor. It returns the same errors as
+// [Load].
 func Map(path string) (*tensor.Tensor, error) { return open(path, mapArray) }
 
 // open opens a file, reads its header and calls how, which must close f.
@@ -129,7 +132,7 @@ func open(path string, how func(f *os.File, h header) (*tensor.Tensor, error)) (
 }
 
 // checkSize verifies that the file contains all elements. Bytes after them are ignored, as in
-// numpy.
+// numpy. The error wraps [ErrFormat] if the file is too short.
 func (h header) checkSize(f *os.File) error {
 	info, err := f.Stat()
 	if err == nil && info.Size()-int64(h.length) < int64(h.size) {

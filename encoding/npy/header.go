@@ -29,7 +29,8 @@ type header struct {
 	length  int // bytes of the header
 }
 
-// readHeader reads a header of version 1, 2 or 3.
+// readHeader reads a header of version 1, 2 or 3, and nothing after it. The error wraps
+// [ErrFormat] or [ErrDType], or is the error of r.
 func readHeader(r io.Reader) (h header, err error) {
 	var start [len(magic) + 2]byte
 	if err := readFull(r, start[:]); err != nil {
@@ -64,6 +65,8 @@ func readHeader(r io.Reader) (h header, err error) {
 }
 
 // parseHeader parses a dict such as {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }.
+// It does not set length. The error wraps [ErrFormat], or [ErrDType] if package tensor lacks the
+// dtype.
 func parseHeader(text string) (h header, err error) {
 	p := literal{rest: text}
 	d, err := p.parseDict()
@@ -98,7 +101,7 @@ func parseHeader(text string) (h header, err error) {
 	return h, nil
 }
 
-// fileStrides returns the strides of the elements in the file.
+// fileStrides returns the strides of the elements in the file, in elements.
 func (h header) fileStrides() []int {
 	strides, step := make([]int, len(h.shape)), 1
 	for i := range h.shape {
@@ -111,13 +114,13 @@ func (h header) fileStrides() []int {
 	return strides
 }
 
-// viewStorage returns the array as a view of the storage.
+// viewStorage returns the array as a view of the storage, which the caller must close.
 func (h header) viewStorage(s *tensor.Storage) (*tensor.Tensor, error) {
 	return s.View(h.dtype, h.shape, h.fileStrides(), 0)
 }
 
 // appendHeader appends the header of a contiguous tensor. Like numpy, it reserves space for the
-// first dimension to grow.
+// first dimension to grow. The error wraps [ErrDType] if numpy does not support the dtype.
 func appendHeader(b []byte, t *tensor.Tensor) ([]byte, error) {
 	descr := numpy.Descr(t.DType().String())
 	if descr == "" {
@@ -147,7 +150,8 @@ func appendHeader(b []byte, t *tensor.Tensor) ([]byte, error) {
 	return append(b, text.Bytes()...), nil
 }
 
-// normalizeElements converts the elements in b to native byte order and normalizes bools.
+// normalizeElements converts the elements in b, in place, to native byte order, and normalizes
+// the bytes of bools to 0 and 1.
 func (h header) normalizeElements(b []byte) {
 	if h.swapped {
 		numpy.Swap(h.dtype.String(), b)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// literal parses the Python literals that headers contain: dicts, tuples, lists, strings, integers
-// and bools.
+// literal parses the Python literals that headers contain: dicts, tuples, lists, strings,
+// integers and bools. rest is the text that has not been parsed. Its errors wrap [ErrFormat].
 type literal struct {
 	rest  string
 	depth int
@@ -14,7 +14,7 @@ type literal struct {
 
 func (p *literal) skipSpace() { p.rest = strings.TrimLeft(p.rest, " \t\r\n") }
 
-// acceptByte consumes the next character if it is c.
+// acceptByte skips space, and consumes the next character and returns true if it is c.
 func (p *literal) acceptByte(c byte) bool {
 	p.skipSpace()
 	if p.rest == "" || p.rest[0] != c {
@@ -102,8 +102,8 @@ func (p *literal) parseItems(end byte) (any, error) {
 	return list, nil
 }
 
-// parseText parses a string up to the closing quote. Escapes are not supported, because dtype names
-// need none.
+// parseText parses a string up to the closing quote; the opening one has been consumed. Escapes
+// are not supported, because dtype names need none.
 func (p *literal) parseText(quote byte) (any, error) {
 	s, rest, ok := strings.Cut(p.rest, string(quote))
 	if !ok || strings.ContainsAny(s, "\\\n") {
