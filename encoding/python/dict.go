@@ -38,7 +38,9 @@ func (d *Dict) Get(key any) (v any, ok bool) {
 	return d.values[i], true
 }
 
-// Set sets the value of a key. The error wraps [ErrKey] if the key is not hashable in Python.
+// Set sets the value of a key. A new key is added at the end. If an equal key exists, its value
+// is replaced, and the key itself is kept. The error wraps [ErrKey] if the key is not hashable
+// in Python. d must not be nil.
 func (d *Dict) Set(key, value any) error {
 	name, err := equalityKey(key, 0)
 	if err != nil {

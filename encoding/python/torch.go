@@ -1,6 +1,6 @@
 package python
 
-// Size is a torch.Size.
+// Size is a torch.Size: the number of elements in each dimension.
 type Size []int
 
 // Device is a torch.device, such as "cpu" or "cuda:0".
@@ -15,7 +15,7 @@ type Array struct {
 	Data    []byte
 }
 
-// Scalar is a numpy scalar, such as numpy.float32(1).
+// Scalar is a numpy scalar, such as numpy.float32(1). Data contains the bytes of its value.
 type Scalar struct {
 	DType string // as in Array
 	Data  []byte

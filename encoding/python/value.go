@@ -9,7 +9,7 @@ var ErrKey = errors.New("python: invalid key")
 // Tuple is a Python tuple.
 type Tuple []any
 
-// ByteArray is a Python bytearray.
+// ByteArray is a Python bytearray. One *ByteArray is one object in Python.
 type ByteArray struct{ Bytes []byte }
 
 // Global is the name of a Python class or function.
@@ -26,8 +26,8 @@ type Record struct {
 	State any   // the attributes, usually a *Dict
 }
 
-// Attr returns an attribute. ok is false if State is not a *[Dict] or does not contain the
-// attribute.
+// Attr returns an attribute, by name, from State. ok is false if State is not a *[Dict] or does
+// not contain the attribute.
 func (r *Record) Attr(name string) (v any, ok bool) {
 	d, _ := r.State.(*Dict)
 	return d.Get(name)
