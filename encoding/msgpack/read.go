@@ -21,7 +21,8 @@ import (
 )
 
 // Unmarshal decodes the single value in b. The caller must close its tensors, which are on the
-// heap. The error wraps [ErrFormat], [ErrUnsupported] or [ErrLimit].
+// heap. The error wraps [ErrFormat], also if bytes follow the value, [ErrUnsupported] or
+// [ErrLimit].
 func Unmarshal(b []byte) (any, error) { return read(bytes.NewReader(b), int64(len(b)), 0) }
 
 // Options are options of [Decode] and [Load]. The zero value is valid.
@@ -75,7 +76,8 @@ func Load(path string, opts Options) (all map[string]*tensor.Tensor, others []st
 	return c.tensors, c.others, nil
 }
 
-// collection collects the tensors of a value, and the names of its other parts.
+// collection collects the tensors of a value, and the names of its other parts. tensors must not
+// be nil.
 type collection struct {
 	tensors map[string]*tensor.Tensor
 	others  []string
@@ -114,7 +116,7 @@ func (c *collection) add(name string, v any) (err error) {
 var foreignTensors = foreign.OfTensors[*tensor.Tensor, *tensor.Storage]()
 
 // decoder decodes headers and numbers through its [msgp.Reader], and reads strings and bytes
-// directly.
+// directly. newDecoder makes it. One goroutine may use it.
 type decoder struct {
 	*msgp.Reader
 	from  io.Reader
@@ -140,7 +142,9 @@ type unbuffered struct{ r io.Reader }
 
 func (u unbuffered) Read(b []byte) (int, error) { return u.r.Read(b[:min(len(b), 1)]) }
 
-// read decodes a value that must extend to the end of r.
+// read decodes a value that must extend to the end of r, which has size bytes. maxBytes is the
+// limit of [Options], and 0 means its default. The error wraps [ErrFormat], [ErrUnsupported] or
+// [ErrLimit], or is the error of r.
 func read(r io.Reader, size, maxBytes int64) (any, error) {
 	d := newDecoder(r, size, maxBytes)
 	v, err := d.decodeValue(0)
@@ -246,7 +250,8 @@ func (d decoder) decodeList(depth int) (any, error) {
 	return list, nil
 }
 
-// decodeBytes reads binary data into a tensor, so that an array can use it without a copy.
+// decodeBytes reads binary data into a tensor of bytes, so that an array can use it without a
+// copy. The error wraps [ErrFormat] or [ErrLimit].
 func (d decoder) decodeBytes() (*tensor.Tensor, error) {
 	n, err := d.ReadBytesHeader()
 	if err != nil {
@@ -265,7 +270,8 @@ func (d decoder) decodeBytes() (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// decodeDict reads a map, which may encode a dict, an array or a complex number.
+// decodeDict reads a map, which may encode a dict, an array or a complex number. It returns a
+// map[string]any, a *[tensor.Tensor] or a complex128. depth is the number of values around it.
 func (d decoder) decodeDict(depth int) (any, error) {
 	n, err := d.ReadMapHeader()
 	if err != nil {
@@ -344,7 +350,8 @@ func decodeArray(m map[string]any, data *tensor.Tensor) (any, error) {
 	return data.Storage().View(dt, shape, nil, 0)
 }
 
-// parseComplex parses a complex number in Python's notation.
+// parseComplex parses a complex number in Python's notation to a complex128. The error wraps
+// [ErrFormat] if v is no such string.
 func parseComplex(v any) (any, error) {
 	s, _ := v.(string)
 	c, err := strconv.ParseComplex(strings.ReplaceAll(s, "j", "i"), 128)

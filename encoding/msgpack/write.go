@@ -36,7 +36,8 @@ func Save(path string, tensors map[string]*tensor.Tensor) error {
 	return safefile.Replace(path, func(f *os.File) error { return Encode(f, tensors) })
 }
 
-// Encode writes the encoding of v to w in one pass. The error is one of [Marshal] or of w.
+// Encode writes the encoding of v to w in one pass. The error is one of [Marshal] or of w; a
+// part of the encoding may then have been written.
 func Encode(w io.Writer, v any) (err error) {
 	e := encoder{msgp.NewWriter(w)}
 	guarded := tensor.Catch(func() { err = e.encodeValue(v, 0) })
@@ -107,8 +108,9 @@ func encodeDict[V any](e encoder, d map[string]V, depth int) error {
 	return err
 }
 
-// encodePairs writes a map with binary keys, as msgpack-numpy does. n is the size of the map; if it
-// exceeds the number of pairs, the caller must write the others.
+// encodePairs writes a map with binary keys, as msgpack-numpy does. pairs are alternating keys,
+// which must be strings, and values. n is the size of the map; if it exceeds the number of
+// pairs, the caller must write the others.
 func (e encoder) encodePairs(n int, pairs ...any) error {
 	err := e.WriteMapHeader(uint32(n))
 	for i := 0; i < len(pairs); i += 2 {
