@@ -15,8 +15,8 @@ import (
 )
 
 // An exporter encodes one message. [Conn.exporter] makes it, and one goroutine may use it. After
-// marshal, the caller must call closeTransferred if the message was sent, and withdrawMessage if
-// it was not or marshal failed.
+// marshal, the caller must call withdrawMessage if the message was not sent or marshal failed,
+// and may call closeTransferred if it was sent.
 type exporter struct {
 	opts Options
 	peer peer

@@ -126,7 +126,8 @@ func sweepShared() {
 }
 
 // regionUnlocked reports whether the owner of the named region at path, in any PID namespace,
-// has ended. It returns false for a region that is younger than lockGrace or cannot be examined.
+// has ended. It returns false for a region that is younger than lockGrace, one minute, or cannot
+// be examined.
 func regionUnlocked(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || time.Since(info.ModTime()) < lockGrace {

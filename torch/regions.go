@@ -47,8 +47,8 @@ type regionTable struct {
 // A tenant is the loan of a region to one storage, which calls End when it is released.
 type tenant struct{ *region }
 
-// End ends the loan: see [regionTable.removeTenant]. It must be called once, without t.mu of the
-// table.
+// End ends the loan: see [regionTable.removeTenant]. It must be called once, and the caller must
+// not hold regions.mu.
 func (t tenant) End() error { return regions.removeTenant(t.region) }
 
 // allocateRegion returns a region without tenants for an uninitialized storage of n bytes, named

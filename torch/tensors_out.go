@@ -14,8 +14,9 @@ import (
 )
 
 // encodeTensor encodes rebuild_tensor(class, typed storage, (offset, size, stride,
-// requires_grad)), or None if t is nil. learned is requires_grad; the error wraps
-// [ErrUnsupported] if the dtype has no gradients.
+// requires_grad)), or None if t is nil. learned is requires_grad. The error wraps
+// [ErrUnsupported] if learned is true for a dtype without gradients in PyTorch, and [ErrArena]
+// for memory of a Shoal domain.
 func (e *exporter) encodeTensor(t *tensor.Tensor, class python.Global, learned bool) (any, error) {
 	if t == nil {
 		return nil, nil

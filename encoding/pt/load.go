@@ -136,7 +136,7 @@ func loadFile(f *os.File, o Options) (v any, err error) {
 	return v, errors.Join(err, guarded)
 }
 
-// load loads a file and closes it, also after an error. The errors are those that [Load] wraps,
+// load loads a file and closes it, also after an error. It returns the same errors as [Load],
 // without the path.
 func load(from contents, o Options) (v any, err error) {
 	zipped, err := from.isZip()

@@ -54,7 +54,7 @@ func isIndex(path string) (bool, error) {
 }
 
 // openIndex opens the files that an index lists and validates their headers. The caller must
-// close the [File]. The errors are those of [Open].
+// close the [File]. It returns the same errors as [Open].
 func openIndex(path string) (*File, error) {
 	ix, err := readIndex(path)
 	if err != nil {
@@ -115,8 +115,8 @@ func (f *File) setShard(name, file string) (err error) {
 const defaultShardBytes = 5 << 30
 
 // saveSharded writes the files of a model next to path, and then their index to path. model is
-// the prefix of the file names. The errors are those of [Save]; files that were written before
-// an error remain.
+// the prefix of the file names. It returns the same errors as [Save]; files that were written
+// before an error remain.
 func saveSharded(path, model string, tensors map[string]*tensor.Tensor, opts SaveOptions) error {
 	if err := checkTensorsOpen(tensors); err != nil {
 		return fmt.Errorf("save %s: %w", path, err)

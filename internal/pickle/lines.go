@@ -113,7 +113,7 @@ func parseQuoted(line string) (any, error) {
 	return decodeASCII(b)
 }
 
-// parseEscaped parses a Latin-1 string to a UTF-8 one. Only the escapes \u and \U are
+// parseEscaped parses a Latin-1 string to a Go string. Only the escapes \u and \U are
 // interpreted. The error wraps [ErrFormat] if an escape is invalid.
 func parseEscaped(line string) (any, error) {
 	b := make([]byte, 0, len(line))

@@ -45,7 +45,7 @@ func (p *Persistent) PythonObject() {}
 
 // Constructor returns the value of a call with the given arguments. It must not have side
 // effects that remain when the value is discarded. An error that wraps [ErrForm] refuses the
-// value only, and any other error ends the decoding.
+// value, and decoding continues. Any other error means that the pickle is malformed.
 type Constructor func(args Tuple) (any, error)
 
 // Globals reports whether a pickle may use the name g. If the [Constructor] is nil, calls become

@@ -30,8 +30,8 @@ func (l *Lifter) Packed(o *pickle.Object) (parts [4]*tensor.Tensor, err error) {
 	return parts, nil
 }
 
-// Packed returns a PackedSequence with the given four parts, of which the last two may be nil.
-// If one of the first two is nil, the error wraps [ErrUnsupported].
+// Packed returns a PackedSequence with the given four parts. The last two may be nil. If one of
+// the first two is nil, the error wraps [ErrUnsupported].
 func (l *Lowerer) Packed(parts ...*tensor.Tensor) (any, error) {
 	if parts[0] == nil || parts[1] == nil {
 		return nil, Unsupported("PackedSequence lacks its data or its batch sizes")
