@@ -39,8 +39,8 @@ var digests = map[string]func() hash.Hash{
 	"sha3_384": func() hash.Hash { return sha3.New384() },
 }
 
-// authServer performs the handshake of the accepting side. The error wraps [ErrAuth] if the keys
-// differ.
+// authServer performs the handshake of the accepting side over rw. It returns nil if both sides
+// have proved that they know key. The error wraps [ErrAuth] if the keys differ.
 func authServer(rw io.ReadWriter, key []byte) error {
 	message := newChallenge()
 	if err := writeFrame(rw, append([]byte(challenge), message...)); err != nil {
@@ -140,8 +140,8 @@ func nextMessage(r io.Reader) ([]byte, error) {
 	return b, nil
 }
 
-// respond returns the answer to a challenge with the digest of the given name. If the name is "",
-// the answer has the form of Python 3.11.
+// respond returns the answer to the challenge message under key, with the digest of the given
+// name, which must be in digests. If the name is "", the answer has the form of Python 3.11.
 func respond(key, message []byte, name string) []byte {
 	if name == "" {
 		return mac(key, message, "md5")

@@ -227,7 +227,8 @@ func rowsOf(batch []any, n int) []any {
 	return rows
 }
 
-// shortenBatch returns a copy of the first n rows of a batch, and closes the batch.
+// shortenBatch returns a copy of the first n rows of a batch, which the caller must close, and
+// closes the batch.
 func (w *loaderWorker) shortenBatch(batch []any, n int) (any, error) {
 	defer CloseAll(batch)
 	return w.collateRows(n, true, func(row int) (data.Sample, error) {

@@ -178,8 +178,9 @@ func loaderArgs(process any) python.Tuple {
 	return args
 }
 
-// printUnknownLoop prints the name of a worker loop that this package does not know, if the process
-// has a Go data set among its arguments. Python has no samples for such a data set.
+// printUnknownLoop prints on stderr the name of a worker loop that this package does not know,
+// if the process object has a Go data set among its arguments. Python has no samples for such a
+// data set. For any other process object it does nothing.
 func (c Child) printUnknownLoop(process any) {
 	o, _ := process.(*pickle.Object)
 	if o == nil || workerLoop(process) != "" {

@@ -28,8 +28,8 @@ type Collator interface {
 	Collate(ctx context.Context, samples []any) (batch any, err error)
 }
 
-// A rowCollator is a [Collator] with batches that Python can collate, too. CollateRows returns the
-// rows of the batch that Collate would make.
+// A rowCollator is a [Collator] with batches that Python can collate, too. CollateRows returns
+// the rows of the batch that Collate would make, one for each sample.
 type rowCollator interface {
 	CollateRows(ctx context.Context, samples []any) (rows []any, err error)
 }

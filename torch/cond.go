@@ -31,7 +31,8 @@ type Cond interface {
 	NotifyAll(ctx context.Context) error
 }
 
-// A condition is a Condition in memory that processes share: see Note [Conditions].
+// A condition is a [Cond] in memory that processes share: see Note [Conditions]. newCondition
+// creates one, and decodeCondition opens one of another process.
 type condition struct {
 	*semaphore // the lock, of class Lock or RLock
 
@@ -67,7 +68,8 @@ func NewCond(lock Semaphore) (Cond, error) {
 	return c, nil
 }
 
-// newCondition creates a condition, which owns lock. It closes lock on an error.
+// newCondition creates a condition, which then owns lock. The caller must close it. On an error,
+// newCondition closes lock.
 func newCondition(lock *semaphore) (_ *condition, err error) {
 	c := &condition{semaphore: lock}
 	for _, s := range []**semaphore{&c.sleeping, &c.woken, &c.wake} {

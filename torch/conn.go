@@ -131,7 +131,8 @@ func (c *Conn) closeStream() error {
 	return nil
 }
 
-// setBothDeadlines returns a function that sets the read and the write deadline of s.
+// setBothDeadlines returns a function that sets the read and the write deadline of s to the same
+// time. A zero time means no deadline.
 func setBothDeadlines(s stream) func(time.Time) error {
 	return func(t time.Time) error { return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t)) }
 }

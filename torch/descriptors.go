@@ -67,7 +67,8 @@ func connOf(f *os.File, readable bool, opts Options) (*Conn, error) {
 	return c, nil
 }
 
-// decodeSocket decodes _rebuild_socket(descriptor, family, type, proto) to a [net.Conn].
+// decodeSocket decodes _rebuild_socket(descriptor, family, type, proto) to a [net.Conn], which
+// the caller must close.
 func (i *importer) decodeSocket(o *pickle.Object) (any, error) {
 	df, err := value.Arg[*pickle.Object](o, 0)
 	if err != nil {
@@ -85,7 +86,8 @@ func (i *importer) decodeSocket(o *pickle.Object) (any, error) {
 	return c, nil
 }
 
-// encodeConnection encodes a connection and closes it here after the message is sent.
+// encodeConnection encodes a connection, and lets closeTransferred close it here after the
+// message is sent. The error wraps [ErrUnsupported] if its stream has no descriptor.
 func (e *exporter) encodeConnection(c *Conn) (any, error) {
 	o, err := e.encodeEnd(c)
 	if err == nil {
@@ -118,7 +120,8 @@ func (e *exporter) encodeEnd(c *Conn) (_ *pickle.Object, err error) {
 	return encodeConnectionOn(df, c.reads, c.writes), nil
 }
 
-// encodeSocket encodes a socket of package net and closes it here after the message is sent.
+// encodeSocket encodes a socket of package net, and lets closeTransferred close it here after
+// the message is sent. The error wraps [ErrUnsupported] if c has no descriptor.
 func (e *exporter) encodeSocket(c net.Conn) (any, error) {
 	raw, ok := c.(syscall.Conn)
 	if !ok {

@@ -33,7 +33,8 @@ func Drain(ctx context.Context) error {
 	}
 }
 
-// describeInFlight describes the memory that is in flight. It returns "" if there is none.
+// describeInFlight describes, for an error, the memory and the messages that other processes
+// have not received yet. It returns "" if there are none.
 func describeInFlight() string {
 	var parts []string
 	files, bytes := inFlightDescriptors()
@@ -55,7 +56,7 @@ func describeInFlight() string {
 }
 
 // inFlightDescriptors returns the number of descriptors that wait in this process's resource
-// sharers, and the total size of their files.
+// sharers or are being sent, and the total size in bytes of the files of those that wait.
 func inFlightDescriptors() (files int, bytes int64) {
 	sharers.Lock()
 	defer sharers.Unlock()
@@ -96,8 +97,9 @@ func (c Child) drainMessages(ctx context.Context) error {
 // clock may be set.
 const abandonedAt = 8
 
-// dropReferences drops this process's own references to its named files. The references of messages
-// remain for keepFor, so that their receivers can open the files.
+// dropReferences drops this process's own references to its named files. The references of
+// messages remain for keepFor, 10 minutes, so that their receivers can open the files. The
+// process must end after it.
 func (t *regionTable) dropReferences() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -84,8 +84,8 @@ func (p *Process) inheritHandover(c *sys.Conn) {
 	c.Write(answer)
 }
 
-// A handover is the list of descriptors and names that an ending process hands over. The files
-// follow it in its order.
+// A handover is the list of descriptors and names that an ending process hands over, as it sends
+// them. The files follow it in its order. readWill reads one.
 type handover struct {
 	_        struct{} `torch:",tuple"`
 	Address  string   // of the resource sharer; "" if there are no descriptors
@@ -95,7 +95,8 @@ type handover struct {
 	Managers int // the number of connections to managers
 }
 
-// A mapped is a name of PyTorch's shared memory.
+// A mapped is a name of PyTorch's shared memory that an ending process hands over, and its
+// number of mappings there.
 type mapped struct {
 	_     struct{} `torch:",tuple"`
 	Name  string
@@ -197,8 +198,9 @@ func closeFiles(files []*os.File) {
 	}
 }
 
-// keptNames are names of PyTorch's shared memory in messages of an ended process. PyTorch keeps the
-// names while a process is connected to their managers.
+// keptNames are names of PyTorch's shared memory in messages of an ended process. PyTorch keeps
+// the names while a process is connected to their managers. The lock of the table that holds it,
+// regions.mu, guards it.
 type keptNames struct {
 	managers []*os.File
 	coming   map[string]int // the number of messages that are not received yet, by name
@@ -224,8 +226,8 @@ func (t *regionTable) keepNames(names []mapped, managers []*os.File) {
 	t.releaseNamesAfter(k, tidyFirst)
 }
 
-// countOf returns the reference count of a named file: its mappings and messages. It returns 0 if
-// the file does not exist.
+// countOf returns the reference count of a named file: its mappings and messages. It returns 0
+// if the file cannot be read.
 func countOf(name string) int {
 	f, err := openNamed(name)
 	if err != nil {
@@ -275,8 +277,8 @@ func (t *regionTable) hasName(name string) bool {
 	return false
 }
 
-// recordReceived records that a message with the given name was received. The caller must hold
-// t.mu.
+// recordReceived records that one message with the given name was received, for the names of
+// ended processes. The caller must hold t.mu.
 func (t *regionTable) recordReceived(name string) {
 	for _, k := range t.kept {
 		if k.coming[name] > 0 {

@@ -26,8 +26,10 @@ type Event interface {
 	Close() error
 }
 
-// An event in shared memory is a condition and a semaphore that is 1 while the event is set, as in
-// https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/synchronize.py.
+// An event is an [Event] in memory that processes share: a condition and a semaphore that is 1
+// while the event is set, as in
+// https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/synchronize.py. [NewEvent]
+// creates one, and decodeEvent opens one of another process.
 type event struct {
 	cond *condition
 	flag *semaphore

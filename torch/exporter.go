@@ -49,7 +49,8 @@ func (e *exporter) withdrawMessage() {
 	}
 }
 
-// closeTransferred closes the values that were transferred to the receiver.
+// closeTransferred closes the connections that were transferred to the receiver of a sent
+// message.
 func (e *exporter) closeTransferred() {
 	for _, sent := range e.moved {
 		sent.Close()

@@ -18,7 +18,8 @@ import (
 // depend on it.
 const together = 16 << 10
 
-// frameHead returns the header of a message of n bytes.
+// frameHead returns the header of a message of n bytes. The slice has capacity for the message
+// too if Python would write both in one piece.
 func frameHead(n int) []byte {
 	if n > math.MaxInt32 {
 		return binary.BigEndian.AppendUint64([]byte{0xff, 0xff, 0xff, 0xff}, uint64(n))

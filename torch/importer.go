@@ -40,8 +40,10 @@ func (c *Conn) importer() *importer {
 // stays open in the sender.
 func (i *importer) unmarshal(b []byte) (v any, err error) { return i.decodeTree(i.parse(b, nil)) }
 
-// parse parses a message to a tree, and applies change, if it is not nil, to each object in it. On
-// an error it returns the part of the tree before the error, so that its resources can be claimed.
+// parse parses a message to a tree, and applies change, if it is not nil, to each object in it.
+// On an error it returns the part of the tree before the error, so that its resources can be
+// claimed. The error wraps [ErrUnsupported] if the message refers to a name that is not allowed
+// or to a value without a Go form.
 func (i *importer) parse(b []byte, change func(o *pickle.Object)) (tree any, err error) {
 	names := allowed().Find
 	if i.child {
@@ -59,7 +61,8 @@ func (i *importer) parse(b []byte, change func(o *pickle.Object)) (tree any, err
 	return tree, err
 }
 
-// insteadOf returns the remedy for a value that cannot be decoded, for the error text.
+// insteadOf returns the remedy for a value that cannot be decoded, for the error text. err is
+// the error of the decoder, and tree the part that it decoded.
 func insteadOf(err error, tree any) string {
 	var refused *pickle.GlobalError
 	if errors.As(err, &refused) {
@@ -97,7 +100,8 @@ func (i *importer) beginMessage() {
 	i.storages, i.fetched = map[*pickle.Object]*tensor.Tensor{}, map[*pickle.Object]bool{}
 }
 
-// releaseUnclaimed claims and releases the resources of a message that were not claimed yet.
+// releaseUnclaimed claims and releases the resources that the parsed message tree names and that
+// were not claimed yet. It may block on the sender.
 func (i *importer) releaseUnclaimed(tree any) {
 	for o := range pickle.Each[*pickle.Object](tree) {
 		switch {

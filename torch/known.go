@@ -61,8 +61,8 @@ func (c Child) mentionsRegistered(set any) bool {
 	return mentionsGoDataset(set)
 }
 
-// mentionsGoDataset reports whether a data set with the attribute shoal_dataset occurs anywhere in
-// a pickle.
+// mentionsGoDataset reports whether a data set with the attribute shoal_dataset, other than
+// None, occurs anywhere in a pickle.
 func mentionsGoDataset(set any) bool {
 	for d := range pickle.Each[*python.Dict](set) {
 		if name, ok := d.Get(datasetName); ok && name != nil {
@@ -153,8 +153,8 @@ func (c Child) checkKnownParts(state *python.Dict, seen map[any]bool) error {
 	return nil
 }
 
-// targetNames returns function names, at least one of which occurs in the pickle of a process that
-// Go serves.
+// targetNames returns function names, without their modules. At least one of them occurs in the
+// pickle of a process that Go serves.
 func (c Child) targetNames() []string {
 	all := []string{dataLoaderWorker[strings.LastIndexByte(dataLoaderWorker, '.')+1:]}
 	for name := range c.Functions {

@@ -61,7 +61,8 @@ func parkTensor(t *tensor.Tensor, done func() error) (p parked, err error) {
 	return p, nil
 }
 
-// decrementCounter decrements the counter of a message that was not sent.
+// decrementCounter decrements the counter of a message that was not sent, in place of its
+// receiver.
 func (p parked) decrementCounter() { sys.Words(p.counters.data())[p.slot].Add(^uint64(0)) }
 
 // releaseParked releases the tensors that their receivers have released, and files of counters

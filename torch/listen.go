@@ -15,7 +15,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A stream is the socket or pipe that carries a connection.
+// A stream is the socket or the end of a pipe that carries a [Conn]. Close may be called during
+// the other methods.
 type stream interface {
 	io.ReadWriteCloser
 	SetReadDeadline(time.Time) error
@@ -59,8 +60,8 @@ func handshake(ctx context.Context, s stream, opts Options, auth func(io.ReadWri
 	return c, nil
 }
 
-// A Listener is the counterpart of multiprocessing.connection.Listener. Its methods may be called
-// from several goroutines.
+// A Listener is the counterpart of multiprocessing.connection.Listener. [Listen] makes it. Its
+// methods may be called from several goroutines.
 type Listener struct {
 	opts      Options
 	addr      string

@@ -159,7 +159,7 @@ func (w *loaderWorker) serve(ctx context.Context, failed error) error {
 }
 
 // exitOnSignals makes SIGTERM and SIGINT end the process with status 0, like a PyTorch worker.
-// Pending work may be dropped at that point.
+// Pending work may be dropped at that point. It returns at once and must be called once.
 func exitOnSignals() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGTERM, os.Interrupt)
@@ -275,7 +275,8 @@ func (w *loaderWorker) wrapException(err error) *pickle.Object {
 		"where", fmt.Sprintf("in DataLoader worker process %d", w.ID)))
 }
 
-// recoverPanic calls f, which runs user code, and converts a panic into an error with its stack.
+// recoverPanic calls f, which runs user code, and returns its error. It converts a panic into an
+// error with its stack.
 func (w *loaderWorker) recoverPanic(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -74,7 +74,7 @@ func (m *Manager) Create(ctx context.Context, name string, args ...any) (*Proxy,
 	return m.adoptReference(name, made.ID, made.Exposed), nil // the server has counted this reference
 }
 
-// Shutdown ends the server and destroys its objects.
+// Shutdown ends the server and destroys its objects. The caller must still close the Manager.
 func (m *Manager) Shutdown(ctx context.Context) error {
 	_, err := m.callOnce(ctx, "shutdown")
 	return err
@@ -216,7 +216,8 @@ type RemoteError struct {
 	Traceback string       // "" if the exception itself was sent
 }
 
-// Error returns the class and the arguments of the exception as Python prints them.
+// Error returns the class and the arguments of the exception as Python prints them. If the
+// exception was sent as text, they are read from the traceback.
 func (e *RemoteError) Error() string {
 	class, text := e.Class, ""
 	if e.Class == "" {
@@ -232,8 +233,8 @@ func (e *RemoteError) Error() string {
 	return "torch: manager: " + strings.TrimPrefix(class, "builtins.") + ": " + text
 }
 
-// remoteException decodes ("#ERROR", exception). The class of the exception may be unknown, because
-// it is treated as data. It returns nil for any other answer.
+// remoteException decodes the exception in b, an answer ("#ERROR", exception). The class of the
+// exception may be unknown, because it is treated as data. It returns nil for any other answer.
 func remoteException(b []byte, opts Options) *RemoteError {
 	tree, err := pickle.Unmarshal(b, inertNames, opts.limits())
 	pair, _ := tree.(python.Tuple)

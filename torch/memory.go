@@ -45,8 +45,9 @@ func (f *scriptFiles) nextStrategy() Strategy {
 	return Auto
 }
 
-// countDescriptors counts the descriptors of the receiver and decides how the batches until the
-// next check are sent. It switches to named files at half of the limit, and back below a quarter.
+// countDescriptors counts the descriptors of the receiver and sets f.named and f.until for the
+// batches until the next check. It switches to named files at half of the limit, and back below
+// a quarter. If they cannot be counted, the batches are not named files.
 func (f *scriptFiles) countDescriptors() {
 	open, limit, err := sys.OpenFilesOf(f.pid)
 	if err != nil || limit < 0 {
@@ -57,7 +58,8 @@ func (f *scriptFiles) countDescriptors() {
 	f.until = min(maxPause, max(0, int(limit/2-open)/(4*max(1, f.workers))))
 }
 
-// trackParent tracks the parent process, which receives the batches.
+// trackParent makes w.script track the parent process, which receives the batches. It does
+// nothing if the parent has ended.
 func (w *loaderWorker) trackParent() {
 	if pid := os.Getppid(); pid > 1 {
 		w.script = scriptFiles{pid: pid, workers: w.Workers}

@@ -37,7 +37,8 @@ const (
 	lockGrace = time.Minute
 )
 
-// An owner is the process that created a file.
+// An owner is the process that created a file, as encoded in the name of the file. parseOwner
+// returns it.
 type owner struct {
 	process
 	space string
@@ -102,7 +103,8 @@ func (o owner) isLocal() bool {
 	return err == nil && space == o.space
 }
 
-// sweepShared removes the shared memory and the semaphores of processes that have ended.
+// sweepShared removes from /dev/shm the shared memory and the semaphores of this package that
+// belong to processes which have ended. Errors are ignored.
 func sweepShared() {
 	for _, kind := range []string{"", semaphorePrefix} {
 		files, err := filepath.Glob(filepath.Join(shmDir, kind+namePrefix+"*"))

@@ -7,8 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A process identifies a process uniquely: the kernel reuses a process ID only with another start
-// time.
+// A process identifies a process uniquely: the kernel reuses a process ID only with another
+// start time. The zero process is unknown.
 type process struct {
 	pid   int
 	start uint64
@@ -25,14 +25,15 @@ func (p process) isAlive() bool {
 	return err == nil && start == p.start
 }
 
-// A peer describes the process at the other end of a connection.
+// A peer describes the process at the other end of a connection. The zero peer is unknown, and
+// is considered alive.
 type peer struct {
 	process
 	seesProc bool // it can open files in the /proc of this process
 }
 
 // peerOf asks the kernel for the peer of a Unix socket. It returns the zero peer for any other
-// stream.
+// stream, and if the peer has ended.
 func peerOf(s stream) peer {
 	c, ok := s.(*sys.Conn)
 	if !ok {

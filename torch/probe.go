@@ -18,7 +18,7 @@ import (
 // the keyword arguments as a JSON object.
 const probeFlag = "--shoal-probe"
 
-// probed is the answer to a probe.
+// probed is the answer to a probe, as it is printed in JSON.
 type probed struct {
 	Len     int      `json:"len"`
 	Classes []string `json:"classes"` // null if the data set has no class names

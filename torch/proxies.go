@@ -77,13 +77,13 @@ func (m *Manager) Dict(ctx context.Context) (Container, error) {
 	return As[Container](m.Create(ctx, "dict"))
 }
 
-// List creates a list in the server. The caller must close the Container.
+// List creates a list of the given items in the server. The caller must close the Container.
 func (m *Manager) List(ctx context.Context, items ...any) (Container, error) {
 	return As[Container](m.Create(ctx, "list", sequenceOf(items)))
 }
 
-// Array creates an array.array in the server. The typecode must be one of Python's array module,
-// such as "d" for float64. The caller must close the Container.
+// Array creates an array.array of the given items in the server. The typecode must be one of
+// Python's array module, such as "d" for float64. The caller must close the Container.
 func (m *Manager) Array(ctx context.Context, typecode string, items ...any) (Container, error) {
 	return As[Container](m.Create(ctx, "Array", typecode, sequenceOf(items)))
 }
@@ -93,7 +93,7 @@ func (m *Manager) Namespace(ctx context.Context) (Container, error) {
 	return As[Container](m.Create(ctx, "Namespace"))
 }
 
-// sequenceOf returns a list that is never nil, because nil would be encoded as None.
+// sequenceOf returns a copy of items that is never nil, because nil would be encoded as None.
 func sequenceOf(items []any) []any { return append([]any{}, items...) }
 
 // accessMethod returns the name of the Python method for an item of the container. The argument
@@ -105,12 +105,14 @@ func (c Container) accessMethod(what string) string {
 	return "__" + what + "item__"
 }
 
-// isMissingKey reports whether err means that a key does not exist.
+// isMissingKey reports whether err is a [RemoteError] for a key, an index or an attribute that
+// does not exist.
 func isMissingKey(err error) bool {
 	return isRemote(err, "builtins.KeyError", "builtins.IndexError", "builtins.AttributeError")
 }
 
-// Get returns the value of a key. ok is false if the key does not exist.
+// Get returns the value of a key. ok is false if the key does not exist. Any other exception in
+// the server is a *[RemoteError].
 func (c Container) Get(ctx context.Context, key any) (v any, ok bool, err error) {
 	v, err = c.Call(ctx, c.accessMethod("get"), key)
 	if isMissingKey(err) {
@@ -119,13 +121,14 @@ func (c Container) Get(ctx context.Context, key any) (v any, ok bool, err error)
 	return v, err == nil, err
 }
 
-// Set stores the value of a key. If a list or an Array has no such index, the error is a
-// *[RemoteError].
+// Set stores the value of a key. If a list or an Array has no such index, or the server raises
+// another exception, the error is a *[RemoteError].
 func (c Container) Set(ctx context.Context, key, value any) error {
 	return c.callMethod(ctx, c.accessMethod("set"), key, value)
 }
 
-// Delete removes a key. ok is false if the key does not exist.
+// Delete removes a key. ok is false if the key does not exist. Any other exception in the server
+// is a *[RemoteError].
 func (c Container) Delete(ctx context.Context, key any) (ok bool, err error) {
 	err = c.callMethod(ctx, c.accessMethod("del"), key)
 	if isMissingKey(err) {
@@ -146,8 +149,8 @@ func (c Container) All(ctx context.Context) (*python.Dict, error) {
 	return As[*python.Dict](c.Call(ctx, "copy"))
 }
 
-// Value creates a Value in the server. The typecode must be one of Python's array module, such as
-// "d" for float64. The methods of a Value are "get" and "set":
+// Value creates a Value that holds v in the server. The typecode must be one of Python's array
+// module, such as "d" for float64. The methods of a Value are "get" and "set":
 //
 //	x, err := torch.As[float64](v.Call(ctx, "get"))
 //	_, err = v.Call(ctx, "set", 2.5)
@@ -157,7 +160,7 @@ func (m *Manager) Value(ctx context.Context, typecode string, v any) (*Proxy, er
 	return m.Create(ctx, "Value", typecode, v)
 }
 
-// A queueProxy is a proxy of a queue.Queue.
+// A queueProxy is a proxy of a queue.Queue as a [Queue].
 type queueProxy struct{ *Proxy }
 
 // Queue creates a queue.Queue in the server. It holds at most size items; 0 means no limit. The
@@ -195,7 +198,7 @@ func (q queueProxy) Get(ctx context.Context) (v any, err error) {
 
 func (q queueProxy) Len(ctx context.Context) (int, error) { return As[int](q.Call(ctx, "qsize")) }
 
-// An eventProxy is a proxy of an Event.
+// An eventProxy is a proxy of an Event as an [Event].
 type eventProxy struct{ *Proxy }
 
 // Event creates an Event in the server, which is not set. The caller must close it.
@@ -210,7 +213,8 @@ func (e eventProxy) IsSet(ctx context.Context) (bool, error) {
 
 func (e eventProxy) Wait(ctx context.Context) error { return e.wait(ctx, "wait", slice) }
 
-// A semaphoreProxy is a proxy of a Lock or a Semaphore, or the [Proxy.Thread] of an RLock.
+// A semaphoreProxy is a proxy of a Lock or a Semaphore, or the [Proxy.Thread] of an RLock, as a
+// [Semaphore].
 type semaphoreProxy struct{ *Proxy }
 
 // Lock creates a Lock in the server. The caller must close the Semaphore.
@@ -252,7 +256,7 @@ func callNonBlocking(call func(ctx context.Context) (any, error)) (any, error) {
 	return call(ctx)
 }
 
-// A condProxy is the [Proxy.Thread] of a Condition.
+// A condProxy is the [Proxy.Thread] of a Condition as a [Cond].
 type condProxy struct{ semaphoreProxy }
 
 func (c condProxy) Wait(ctx context.Context) error {

@@ -13,9 +13,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/pickle/value"
 )
 
-// A Proxy refers to an object in a Python manager's server and holds a reference to it until it is
-// closed. A program may send a Proxy to Python, which then gets its own proxy; the sender must keep
-// its Proxy open until the message has been received. The methods may be called from several
+// A Proxy refers to an object in a Python manager's server and holds a reference to it until it
+// is closed. [Manager.Create] and [Proxy.Call] return one, and a message may contain one. A
+// program may send a Proxy to Python, which then gets its own proxy; the sender must keep its
+// Proxy open until the message has been received. The methods may be called from several
 // goroutines.
 type Proxy struct {
 	m        *Manager
@@ -77,8 +78,8 @@ func (p *Proxy) Thread(ctx context.Context) (*Proxy, error) {
 	return &Proxy{m: p.m, name: p.name, id: p.id, exposed: p.exposed, class: p.class, shared: p.shared, own: c}, nil
 }
 
-// Close releases the reference. The server destroys the object when no reference remains. Close is
-// idempotent.
+// Close releases the reference. The server destroys the object when no reference remains. The
+// Proxy must not be used afterwards. Close is idempotent.
 func (p *Proxy) Close() error {
 	if p.own != nil {
 		return p.own.Close()
@@ -122,7 +123,8 @@ func managersGlobal(name string) python.Global {
 	return python.Global{Module: "multiprocessing.managers", Name: name}
 }
 
-// proxyClass returns the Python class of proxies for a registered type name.
+// proxyClass returns the Python class of proxies for a registered type name, AutoProxy if a
+// SyncManager does not have the type.
 func proxyClass(name string) python.Global {
 	if class, ok := proxyClasses[name]; ok {
 		return class
@@ -130,7 +132,8 @@ func proxyClass(name string) python.Global {
 	return autoProxy
 }
 
-// A token identifies an object of a manager.
+// A token identifies an object of a manager: its registered type, its ID, and the address of the
+// server. decodeToken makes it.
 type token struct {
 	name, id      string
 	network, addr string

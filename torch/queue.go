@@ -34,8 +34,10 @@ type Queue interface {
 	Close() error
 }
 
-// A pipeQueue is a pipe with a lock for each end, as in multiprocessing.queues:
-// https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/queues.py.
+// A pipeQueue is a [Queue] that consists of a pipe with a lock for each end, as in
+// multiprocessing.queues:
+// https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/queues.py. newPipeQueue
+// creates one, and decodeQueue opens one of another process.
 type pipeQueue struct {
 	reader, writer *Conn
 	readLock       *semaphore // nil if only this process reads

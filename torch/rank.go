@@ -124,13 +124,14 @@ func (r *Rank) openStore(ctx context.Context, o StoreOptions) (*Store, error) {
 	return ServeStore(context.WithoutCancel(ctx), o.Listen, o)
 }
 
-// Close closes the store. If this rank serves the store, later calls of the other ranks fail; after
-// a successful job the caller should call [Store.Drain] first.
+// Close closes the store, which must not be nil. If this rank serves the store, later calls of
+// the other ranks fail; after a successful job the caller should call [Store.Drain] first.
 func (r *Rank) Close() error { return r.Store.Close() }
 
 // Record writes err to the error file of torchrun, so that torchrun reports it instead of
-// "error_file: <N/A>", and returns err. It does nothing if err is nil or torchrun defined no error
-// file. The format is the one of
+// "error_file: <N/A>", and returns err, joined with an error of writing the file. It does
+// nothing but return err if err is nil or torchrun defined no error file. The format is the one
+// of
 // https://github.com/pytorch/pytorch/blob/v2.9.0/torch/distributed/elastic/multiprocessing/errors/error_handler.py.
 func (r *Rank) Record(err error) error {
 	if err == nil || r.errorFile == "" {

@@ -56,8 +56,9 @@ func (r *Rank) Barrier(ctx context.Context, name string, members int) error {
 }
 
 // Gather publishes a value of at most 8 MiB under a name, and returns the values of the given
-// ranks, in their order. It blocks until all of them have published. The rank itself need not be in
-// the list. The error is a *[StoreError].
+// ranks, in their order. It blocks until all of them have published, or ctx is done. The rank
+// itself need not be in the list. The error is a *[StoreError], which wraps [ErrTooLong] for a
+// larger value.
 func (r *Rank) Gather(ctx context.Context, name string, value []byte, ranks ...int) ([][]byte, error) {
 	prefix := fmt.Sprintf("gather/%s/%d/", name, r.rounds.nextRound("gather/"+name))
 	if err := r.Store.Set(ctx, prefix+strconv.Itoa(r.Rank), value); err != nil {

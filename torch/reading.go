@@ -221,7 +221,8 @@ func (c *Conn) unlock(err error) error {
 	return err
 }
 
-// An arrival is a message that was read from a connection.
+// An arrival is a message that was read from a connection. Only the call that has taken it from
+// [arrivals] may use it.
 type arrival struct {
 	number    int64 // in reading order
 	bytes     []byte
@@ -279,14 +280,17 @@ func (m *arrivals) takeFirst() (a arrival, ok bool) {
 	return a, true
 }
 
-// recordReceived records that a taken message was received, so that it will not be given back.
+// recordReceived records that a message of takeFirst or assignNumber was received, so that it
+// will not be given back.
 func (m *arrivals) recordReceived() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.out--
 }
 
-// reinsertMessage inserts a message again at its place, because the context of its caller is done.
+// reinsertMessage gives back a message of takeFirst or assignNumber, because the context of its
+// call is done. It inserts the message at its place by number, and interrupts a call that reads
+// from the connection.
 func (m *arrivals) reinsertMessage(a arrival) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -340,7 +344,8 @@ func (m *arrivals) watchContext(ctx context.Context) (until context.Context, sto
 	}, true
 }
 
-// close drops all messages, and makes the queue drop later ones.
+// close drops all messages, and makes the queue drop later ones. It does not wait for the
+// release of their contents.
 func (m *arrivals) close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

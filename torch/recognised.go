@@ -34,7 +34,8 @@ func init() { // not in the declaration, because that would be an initialization
 	}
 }
 
-// knownOpener returns the opener for a class that needs no registration, or nil.
+// knownOpener returns the opener for a class that needs no registration in [Child], or nil if
+// the class does.
 func knownOpener(class python.Global) opener {
 	if vision.Known(class) {
 		return openPictures
@@ -55,7 +56,8 @@ func recognisedNames() []string {
 	return names
 }
 
-// openPictures opens a torchvision data set.
+// openPictures opens a torchvision data set. The class must be known to package vision. s closes
+// the data set.
 func openPictures(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	ds, err := vision.Open(r)
 	if err != nil {
@@ -82,7 +84,8 @@ func importedReader(from reader.Reader) opener {
 	}
 }
 
-// openSubset opens a Subset, which random_split returns too.
+// openSubset opens a Subset, which random_split returns too, and the data set within it. The
+// error wraps [ErrUnsupported] if an index is out of range.
 func openSubset(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	inner, _ := attribute(r, "dataset")
 	of, err := s.openDataset(ctx, inner)
@@ -97,7 +100,8 @@ func openSubset(s *source, ctx context.Context, r *python.Record) (data.Dataset,
 	return data.NewSubset(of, indices), nil
 }
 
-// openConcat opens a ConcatDataset, which the + operator of data sets returns too.
+// openConcat opens a ConcatDataset, which the + operator of data sets returns too, and the data
+// sets within it.
 func openConcat(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	parts, err := listAttribute(r, "datasets")
 	if err != nil {

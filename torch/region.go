@@ -71,7 +71,7 @@ func (r *region) headerBytes() int {
 // fault if PyTorch has truncated the file: see [Guard].
 func (r *region) refCount() *atomic.Int32 { return sys.Counter(r.mem) }
 
-// path returns the path of a named region.
+// path returns the path of a named region in /dev/shm.
 func (r *region) path() string { return shmDir + r.name }
 
 // newRegion creates a region for an uninitialized storage of n bytes: a file in /dev/shm if
@@ -94,8 +94,8 @@ func newRegion(n int, named bool) (_ *region, err error) {
 	return r, nil
 }
 
-// createFile creates a memory file. It reopens the file, because the kernel counts only
-// descriptions opened in that way: see sys.OpenElsewhere.
+// createFile sets r.file to a new memory file without a name. It reopens the file, because the
+// kernel counts only descriptions opened in that way: see sys.OpenElsewhere.
 func (r *region) createFile() error {
 	first, err := sys.Memfd("shoal-torch")
 	if err != nil {
@@ -238,8 +238,8 @@ func (r *region) dropReference() {
 	}
 }
 
-// isNamed reports whether the name still refers to this file. A PyTorch manager removes names when
-// its processes have ended.
+// isNamed reports whether the name of a named region still refers to its file. A PyTorch manager
+// removes names when its processes have ended.
 func (r *region) isNamed() bool {
 	f, err := os.OpenFile(r.path(), os.O_RDONLY, 0)
 	if err != nil {

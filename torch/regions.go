@@ -82,8 +82,8 @@ func (t *regionTable) allocateRegion(n int, named bool) (*region, error) {
 	return r, nil
 }
 
-// addStorage creates a storage on r and makes it a tenant. The caller must hold t.mu, unless r is
-// not in the table yet.
+// addStorage creates a storage on r and makes it a tenant, which ends when the storage is
+// released. The caller must hold t.mu, unless r is not in the table yet.
 func (t *regionTable) addStorage(r *region) *tensor.Storage {
 	s := foreignTensors.Adopt(r.data(), t.addTenant(r))
 	r.storage = weak.Make(s)
@@ -227,7 +227,8 @@ func (t *regionTable) updateOpenings() {
 	t.countOpenings()
 }
 
-// countOpenings counts the openings since its last call. The caller must hold t.mu.
+// countOpenings adds the openings of watched regions since its last call to their opens. The
+// caller must hold t.mu.
 func (t *regionTable) countOpenings() {
 	if t.watch != nil {
 		t.watch.Opened(func(id int) {

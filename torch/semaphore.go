@@ -273,8 +273,8 @@ func (e *exporter) encodeSemaphore(s *semaphore) (any, error) {
 	return newInstance(s.class, python.Tuple{0, kind, s.max, s.name}), nil
 }
 
-// newInstance returns an instance of a class that is created without a call of __init__ and gets
-// the given state.
+// newInstance returns the encoding of an instance of a Python class. The instance is created
+// without a call of __init__ and gets the given state.
 func newInstance(class python.Global, state any) *pickle.Object {
 	return &pickle.Object{Class: class, New: true, Args: python.Tuple{}, State: state, HasState: true}
 }

@@ -43,7 +43,8 @@ type sharer struct {
 	ahead     map[int64]*ahead // receivers of descriptors sent ahead, by their first keys
 }
 
-// A waiting is a descriptor that is not fetched yet. The sharer owns it.
+// A waiting is a descriptor that is not fetched yet. The sharer owns it, and closes it when the
+// timer expires.
 type waiting struct {
 	file  *os.File
 	timer *time.Timer
@@ -184,7 +185,8 @@ func (s *sharer) serveReceiver(c *sys.Conn) {
 	c.Read(make([]byte, 1)) // the acknowledgement, or EOF
 }
 
-// decodeKeyRequest decodes a request (key, pid) and returns the key.
+// decodeKeyRequest decodes a receiver's request (key, pid) and returns the key. It returns an
+// error if the request is malformed.
 func decodeKeyRequest(request []byte) (int64, error) {
 	v, err := pickle.Unmarshal(request, nil, pickle.Limits{})
 	if err != nil {

@@ -178,8 +178,9 @@ func (s *source) findOpener(r *python.Record) (opener, error) {
 	return nil, s.child.unsupportedError(r)
 }
 
-// registeredOpener returns the opener of a data set registered in [Child.Datasets]. labeled is its
-// entry in [Child.Labeled].
+// registeredOpener returns the opener of a data set registered in [Child.Datasets]. labeled is
+// its entry in [Child.Labeled]. The opener returns an error if the data set has another length
+// than in the script.
 func registeredOpener(open OpenDataset, labeled bool) opener {
 	return func(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 		w, err := s.worker.workerFor(r)
@@ -201,7 +202,8 @@ func registeredOpener(open OpenDataset, labeled bool) opener {
 	}
 }
 
-// workerFor returns the Worker that is passed to the opener of the data set r.
+// workerFor returns the Worker that is passed to the opener of the data set r. The error wraps
+// [ErrUnsupported] if shoal_args is no dict.
 func (w *loaderWorker) workerFor(r *python.Record) (Worker, error) {
 	args, err := keywordsOf(r)
 	own := w.Worker
@@ -210,7 +212,8 @@ func (w *loaderWorker) workerFor(r *python.Record) (Worker, error) {
 }
 
 // keywordsOf returns the keyword arguments of a data set: the entries of shoal_args, or all
-// attributes without a leading underscore. pathlib paths are converted to strings.
+// attributes without a leading underscore. pathlib paths are converted to strings. The error
+// wraps [ErrUnsupported] if shoal_args is no dict.
 func keywordsOf(r *python.Record) (*python.Dict, error) {
 	if v, ok := attribute(r, datasetArgs); ok {
 		d, ok := v.(*python.Dict)
@@ -271,7 +274,8 @@ func (s *source) openAndRegister(ctx context.Context, ds data.Dataset, labeled b
 	return ds, err
 }
 
-// openIfOpener opens ds if it is a [data.Opener], and otherwise returns ds.
+// openIfOpener opens ds if it is a [data.Opener], and returns the opened data set. Otherwise it
+// returns ds.
 func (w *loaderWorker) openIfOpener(ctx context.Context, ds data.Dataset) (data.Dataset, error) {
 	o, ok := ds.(data.Opener)
 	if !ok {
@@ -288,7 +292,8 @@ func (w *loaderWorker) openIfOpener(ctx context.Context, ds data.Dataset) (data.
 	return begun, nil
 }
 
-// sampleContext returns the context for loading sample i.
+// sampleContext returns the context for loading sample i, which [data.WorkerInfo] and
+// [data.Rand] accept.
 func (w *loaderWorker) sampleContext(ctx context.Context, i int) context.Context {
 	return data.WithSample(ctx, w.info, i)
 }

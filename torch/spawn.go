@@ -221,8 +221,8 @@ func (py Python) leaveObject() *pickle.Object {
 		python.NewDict("fd", estateFD, "conn", connFD, "limit", limit.Seconds()))
 }
 
-// runPython returns an object that executes code in the process that unpickles it, with the given
-// names defined.
+// runPython returns an object that executes code in the process that unpickles it, with the
+// given names defined. file is the name of the code in tracebacks.
 func runPython(code, file string, names *python.Dict) *pickle.Object {
 	compiled := &pickle.Object{Class: named("builtins.compile"), Args: python.Tuple{code, file, "exec"}}
 	return &pickle.Object{Class: named("builtins.exec"), Args: python.Tuple{compiled, names}}
@@ -236,7 +236,8 @@ func (py Python) scriptPath(script string) (string, error) {
 	return filepath.Abs(filepath.Join(py.Dir, script))
 }
 
-// inheritedConnection returns a Connection on a descriptor that the new process inherits.
+// inheritedConnection returns the encoding of a Connection on the descriptor with the number fd,
+// which the new process inherits.
 func inheritedConnection(fd int) *pickle.Object {
 	return encodeConnectionOn(newInstance(inheritedFD, python.NewDict("fd", fd)), true, true)
 }
@@ -340,7 +341,8 @@ func closedWithin(ctx context.Context, c <-chan struct{}, limit time.Duration) b
 func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
 
 // Close kills the process if it is alive, waits for its end, and closes [Process.Conn]. Messages
-// that were not received are dropped. Close is idempotent.
+// that were not received are dropped. A process that was killed in this way is no error. Close
+// is idempotent.
 func (p *Process) Close() error {
 	if p.cmd != nil {
 		p.cmd.Process.Kill()

@@ -8,14 +8,16 @@ import (
 	"github.com/shoal-mp/shoal/encoding/python"
 )
 
-// A stack is a StackDataset: a sample combines one sample of each of its data sets, in a tuple, or
-// in a dict if the data sets have names.
+// A stack is a StackDataset: a sample combines one sample of each of its data sets, in a tuple,
+// or in a dict if the data sets have names. openStack makes it. It may be used as its data sets
+// may.
 type stack struct {
 	names []any // in the order of sets; nil for a tuple
 	sets  []data.Dataset
 }
 
-// openStack opens a StackDataset. All its data sets must have the same length.
+// openStack opens a StackDataset and the data sets within it. The error wraps [ErrUnsupported]
+// if there is none or they have different lengths.
 func openStack(s *source, ctx context.Context, r *python.Record) (data.Dataset, error) {
 	k := new(stack)
 	v, _ := attribute(r, "datasets")
@@ -51,7 +53,7 @@ func openStack(s *source, ctx context.Context, r *python.Record) (data.Dataset, 
 // Len returns the number of samples.
 func (k *stack) Len() int { return k.sets[0].Len() }
 
-// Value returns sample i of each data set.
+// Value returns sample i of each data set, as a [python.Tuple] or a *[python.Dict].
 func (k *stack) Value(ctx context.Context, i int) (any, error) {
 	parts := make(python.Tuple, len(k.sets))
 	for n, ds := range k.sets {

@@ -47,7 +47,8 @@ func readStart(code string, pipe int) (*start, error) {
 }
 
 // decode decodes the two pickles of the parent: the preparation data of the interpreter and the
-// process object.
+// process object, which is a *pickle.Object for a process that Go can serve. It may be called
+// several times.
 func (s *start) decode() (preparation *python.Dict, process any, err error) {
 	if _, err := s.said.Seek(0, io.SeekStart); err != nil {
 		return nil, nil, err

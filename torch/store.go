@@ -75,7 +75,8 @@ func (o StoreOptions) maxValue() int64 {
 	return o.MaxValue
 }
 
-// storeShared is the state that a store shares with the stores returned by [Store.Prefix].
+// storeShared is the state that a store shares with the stores returned by [Store.Prefix]. Its
+// methods may be called from several goroutines.
 type storeShared struct {
 	addr   string
 	opts   StoreOptions
@@ -90,8 +91,9 @@ type storeShared struct {
 // maxIdle is the number of connections that are kept for later calls.
 const maxIdle = 4
 
-// DialStore connects to the TCPStore at "host:port". It waits until a server listens there, because
-// ranks may start in any order. The caller must close the store.
+// DialStore connects to the TCPStore at "host:port". It waits until a server listens there,
+// because ranks may start in any order, at most until ctx is done or [StoreOptions.Timeout] has
+// passed. The error is a *[StoreError]. The caller must close the store.
 func DialStore(ctx context.Context, addr string, o StoreOptions) (*Store, error) {
 	s := &Store{shared: &storeShared{addr: addr, opts: o}}
 	ctx, cancel := s.shared.withTimeout(ctx)
@@ -279,12 +281,14 @@ func wait(names ...string) storeStep {
 }
 
 // Set stores a value of at most 8 MiB under a key, and wakes all calls that wait for the key.
+// The error is a *[StoreError], which wraps [ErrTooLong] for a larger value.
 func (s *Store) Set(ctx context.Context, key string, value []byte) error {
 	return s.wrapError("set", key, s.runSteps(ctx,
 		changeStep(func(r *storeRequest) { r.appendQuery(querySet).appendKey(s.serverKey(key)).appendValue(value) })))
 }
 
-// Get blocks until the key has a value, and returns the value.
+// Get blocks until the key has a value, and returns the value. The error is a *[StoreError],
+// which wraps [context.Cause] if ctx is done first.
 func (s *Store) Get(ctx context.Context, key string) (value []byte, err error) {
 	name := s.serverKey(key)
 	err = s.runSteps(ctx, wait(name), storeStep{func(r *storeRequest) { r.appendQuery(queryGet).appendKey(name) },
@@ -296,7 +300,7 @@ func (s *Store) Get(ctx context.Context, key string) (value []byte, err error) {
 }
 
 // Add adds n to the integer that is stored as decimal text under the key, and returns the sum. A
-// missing key counts as 0.
+// missing key counts as 0. The error is a *[StoreError].
 func (s *Store) Add(ctx context.Context, key string, n int64) (sum int64, err error) {
 	err = s.runSteps(ctx, storeStep{
 		func(r *storeRequest) { r.appendQuery(queryAdd).appendKey(s.serverKey(key)).appendNumber(n) },
@@ -307,7 +311,7 @@ func (s *Store) Add(ctx context.Context, key string, n int64) (sum int64, err er
 	return sum, s.wrapError("add to", key, err)
 }
 
-// Check reports whether all keys have values.
+// Check reports whether all keys have values. It does not wait. The error is a *[StoreError].
 func (s *Store) Check(ctx context.Context, keys ...string) (all bool, err error) {
 	err = s.runSteps(ctx, storeStep{func(r *storeRequest) { r.appendQuery(queryCheck).appendKeys(s.serverKeys(keys)) },
 		func(r storeReply) error {
@@ -317,7 +321,8 @@ func (s *Store) Check(ctx context.Context, keys ...string) (all bool, err error)
 	return all, s.wrapError("check", firstOf(keys), err)
 }
 
-// Wait blocks until all keys have values.
+// Wait blocks until all keys have values. The error is a *[StoreError], which wraps
+// [context.Cause] if ctx is done first.
 func (s *Store) Wait(ctx context.Context, keys ...string) error {
 	if len(keys) == 0 {
 		return nil
@@ -332,9 +337,9 @@ func firstOf(keys []string) string {
 	return keys[0]
 }
 
-// CompareSet stores desired under the key if its value equals expected, or if the key has no value
-// and expected is empty. It returns the value that the key has afterwards, or expected if the key
-// has none.
+// CompareSet stores desired under the key if its value equals expected, or if the key has no
+// value and expected is empty. It returns the value that the key has afterwards, or expected if
+// the key has none. The error is a *[StoreError].
 func (s *Store) CompareSet(ctx context.Context, key string, expected, desired []byte) (now []byte, err error) {
 	err = s.runSteps(ctx,
 		storeStep{func(r *storeRequest) {
@@ -347,7 +352,7 @@ func (s *Store) CompareSet(ctx context.Context, key string, expected, desired []
 }
 
 // Append appends bytes to the value of a key, or sets the value if the key has none. The error
-// wraps [ErrUnsupported] if the server is PyTorch 1.13's.
+// is a *[StoreError], which wraps [ErrUnsupported] if the server is PyTorch 1.13's.
 func (s *Store) Append(ctx context.Context, key string, value []byte) error {
 	return s.wrapError("append to", key, s.runSteps(ctx,
 		changeStep(func(r *storeRequest) {
@@ -355,7 +360,7 @@ func (s *Store) Append(ctx context.Context, key string, value []byte) error {
 		})))
 }
 
-// Delete removes a key, and reports whether it had a value.
+// Delete removes a key, and reports whether it had a value. The error is a *[StoreError].
 func (s *Store) Delete(ctx context.Context, key string) (was bool, err error) {
 	err = s.runSteps(ctx, storeStep{func(r *storeRequest) { r.appendQuery(queryDelete).appendKey(s.serverKey(key)) },
 		func(r storeReply) error {
@@ -366,7 +371,8 @@ func (s *Store) Delete(ctx context.Context, key string) (was bool, err error) {
 	return was, s.wrapError("delete", key, err)
 }
 
-// NumKeys returns the number of keys in the server, over all programs and prefixes.
+// NumKeys returns the number of keys in the server, over all programs and prefixes. The error is
+// a *[StoreError].
 func (s *Store) NumKeys(ctx context.Context) (n int64, err error) {
 	err = s.runSteps(ctx, storeStep{func(r *storeRequest) { r.appendQuery(queryNumKeys) }, func(r storeReply) error {
 		n, err = r.readNumber()
@@ -376,6 +382,7 @@ func (s *Store) NumKeys(ctx context.Context) (n int64, err error) {
 }
 
 // MultiGet blocks until all keys have values, and returns the values in the order of the keys.
+// The error is a *[StoreError], which wraps [context.Cause] if ctx is done first.
 func (s *Store) MultiGet(ctx context.Context, keys ...string) (values [][]byte, err error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -399,8 +406,8 @@ func (s *Store) MultiGet(ctx context.Context, keys ...string) (values [][]byte, 
 	return values, s.wrapError("multi get", firstOf(keys), err)
 }
 
-// MultiSet stores values[i] under keys[i]. The slices must have the same length, otherwise MultiSet
-// returns an error.
+// MultiSet stores values[i] under keys[i]. The slices must have the same length, otherwise
+// MultiSet stores nothing. The error is a *[StoreError].
 func (s *Store) MultiSet(ctx context.Context, keys []string, values [][]byte) error {
 	if len(keys) != len(values) {
 		return s.wrapError("multi set", firstOf(keys),

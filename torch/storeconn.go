@@ -24,7 +24,8 @@ import (
 // has no PING. The client tells these two apart by a second probe with GETNUMKEYS, which only
 // PyTorch 2 answers.
 
-// A query is the code of a query in PyTorch 2. firstQueries maps it to the code in PyTorch 1.
+// A query is the code of a TCPStore query in PyTorch 2. firstQueries maps it to the code in
+// PyTorch 1.
 type query byte
 
 const (
@@ -125,7 +126,8 @@ func (r *storeRequest) appendNumber(n int64) *storeRequest {
 	return r
 }
 
-// A storeReply decodes the reply of a server.
+// A storeReply decodes the reply of a server. Its read methods consume the reply in order, and
+// return [io.EOF] or [io.ErrUnexpectedEOF] if the server disconnects.
 type storeReply struct {
 	r    io.Reader
 	most int64 // the limit of a value, in bytes

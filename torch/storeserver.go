@@ -121,7 +121,8 @@ func (s *storeServer) awaitNoClients(ctx context.Context) error {
 	}
 }
 
-// close disconnects all clients and waits for the goroutines of the server. It is idempotent.
+// close disconnects all clients and waits for the goroutines of the server. It is idempotent,
+// and always returns nil.
 func (s *storeServer) close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -38,8 +38,9 @@ func (r *storeRoom) refund(n int64) {
 // key.
 const storeCost = 128
 
-// A storeTable is the content of a store: values by key, queues by key, and pending waits. Its
-// methods implement the queries of TCPStore and may be called from several goroutines.
+// A storeTable is the content of a store: values by key, queues by key, and pending waits.
+// newStoreTable makes it. Its methods implement the queries of TCPStore and may be called from
+// several goroutines, except those that require t.mu.
 type storeTable struct {
 	mu      sync.Mutex
 	values  map[string][]byte
@@ -124,8 +125,9 @@ func (t *storeTable) removeEvent(w *storeWait, e storeEvent) {
 	t.waiting[e] = others
 }
 
-// set implements SET and MULTI_SET. It keeps the values without a copy. The error wraps
-// [ErrTooLong] if the memory budget is exceeded; the keys before remain set.
+// set implements SET and MULTI_SET: values[i] is stored under keys[i]. It keeps the values
+// without a copy. The error wraps [ErrTooLong] if the memory budget is exceeded; the keys before
+// remain set.
 func (t *storeTable) set(keys []string, values [][]byte) error {
 	return t.changeLocked(func() (over []*storeWait, err error) {
 		for i, key := range keys {
@@ -201,7 +203,7 @@ func (t *storeTable) append(key string, more []byte) error {
 	return t.changeLocked(func() ([]*storeWait, error) { return t.putValue(key, slices.Concat(t.values[key], more)) })
 }
 
-// remove deletes a key, and reports whether it had a value.
+// remove deletes the value of a key, and reports whether it had one. Queues are not affected.
 func (t *storeTable) remove(key string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -213,7 +215,7 @@ func (t *storeTable) remove(key string) bool {
 	return there
 }
 
-// sortedKeys returns all keys, sorted.
+// sortedKeys returns all keys with values, sorted by their bytes.
 func (t *storeTable) sortedKeys() [][]byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()

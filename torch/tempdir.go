@@ -105,9 +105,9 @@ func (d *tempDir) release() {
 	}
 }
 
-// removeDir removes a directory. It renames it first, to a name with a mark of this process,
-// because the marks inside may be deleted before the rest and this process may be killed in
-// between.
+// removeDir removes a directory and its content. It renames it first, to a name with a mark of
+// this process, because the marks inside may be deleted before the rest and this process may be
+// killed in between. Errors are ignored.
 func removeDir(path string) {
 	if mark, err := markOf(os.Getpid()); err == nil {
 		dir, name := filepath.Split(path)

@@ -91,8 +91,8 @@ func (i *importer) decodeTypedStorage(o *pickle.Object) (hold *tensor.Tensor, dt
 	return hold, dt, err
 }
 
-// decodeBareStorage decodes a storage that was sent by itself, to a tensor with one dimension. The
-// dtype of an untyped storage is uint8.
+// decodeBareStorage decodes a storage that was sent by itself, to a *tensor.Tensor with one
+// dimension, which the caller must close. The dtype of an untyped storage is uint8.
 func (i *importer) decodeBareStorage(o *pickle.Object) (any, error) {
 	dt := tensor.Uint8
 	var hold *tensor.Tensor

@@ -102,9 +102,11 @@ func (e *exporter) encodeStorageFD(r *region) (*pickle.Object, error) {
 	return &pickle.Object{Class: rebuildFD, Args: python.Tuple{untypedStorage, df, r.nbytes}}, nil
 }
 
-// encodeInFlight encodes a descriptor of r. A region that is in flight through /proc is sent
-// through the resource sharer instead, because the kernel may merge two notifications of openings
-// into one, and the region would then be considered in flight forever.
+// encodeInFlight encodes a descriptor of r, a region without a name, which the receiver opens
+// through /proc or fetches from the resource sharer. A region that is in flight through /proc is
+// sent through the resource sharer, because the kernel may merge two notifications of openings
+// into one, and the region would then be considered in flight forever. The error is [ErrNoKey]
+// if the resource sharer is needed and there is no authkey.
 func (e *exporter) encodeInFlight(r *region) (*pickle.Object, error) {
 	proc := e.opts.Strategy == Proc || e.opts.Strategy == Auto && e.peer.seesProc
 	if proc && !(len(e.opts.AuthKey) > 0 && regions.openLater(r)) {
@@ -133,8 +135,8 @@ func (e *exporter) offerDescriptor(f *os.File) (*pickle.Object, error) {
 	return newInstance(sharedFD, python.NewDict("_id", python.Tuple{s.address(), key})), nil
 }
 
-// encodeProcDescriptor encodes an object with a detach method that opens the descriptor in the
-// /proc of this process.
+// encodeProcDescriptor encodes an object with a detach method that opens the descriptor of r in
+// the /proc of this process. r is then in flight until the receiver has opened it or ended.
 func (e *exporter) encodeProcDescriptor(r *region) (*pickle.Object, error) {
 	regions.expectOpening(r, &e.peer.process)
 	e.undoing = append(e.undoing, func() { regions.revertExpected(r) })

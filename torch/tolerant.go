@@ -22,8 +22,8 @@ type Tolerant struct {
 	Skip    func(i int, err error) bool
 }
 
-// recordTolerance records the policy of a [Tolerant] and returns the data set it wraps. It returns
-// any other data set unchanged.
+// recordTolerance records the policy of a [Tolerant] in w.tolerance, unless another one was
+// recorded, and returns the data set it wraps. It returns any other data set unchanged.
 func (w *loaderWorker) recordTolerance(ds data.Dataset) data.Dataset {
 	t, ok := ds.(*Tolerant)
 	if !ok {
