@@ -22,7 +22,8 @@ import (
 // at its end, or the new one. Object headers keep their addresses, because other programs may refer
 // to objects by them.
 
-// appended is the state of a [Writer] that adds to an existing file.
+// appended is the state of a [Writer] that adds to an existing file. [Append] makes it; the
+// Writer owns it and the open file.
 type appended struct {
 	f     *os.File
 	file  *File
@@ -175,7 +176,8 @@ func (a *appended) longestGroup(name string) (group, rest string) {
 }
 
 // checkName returns an error that wraps [ErrName] if the existing group that would contain name
-// already has a member with the same name.
+// already has a member with the same name, and one that wraps [ErrUnsupported] if members cannot
+// be added to the group.
 func (a *appended) checkName(name string) error {
 	group, rest := a.longestGroup(name)
 	member, _, _ := strings.Cut(rest, "/")
@@ -201,8 +203,9 @@ func (a *appended) linksOf(group string) (*linking, error) {
 	return l, nil
 }
 
-// closeOld commits the additions and closes the file. It must write and sync all new data before it
-// patches the existing headers; see Note [In place].
+// closeOld commits the additions and closes the file. After an error before the first patch, it
+// restores the file. It must write and sync all new data before it patches the existing headers;
+// see Note [In place].
 func (w *Writer) closeOld() error {
 	patches := w.updateIndexes()
 	patches = append(patches, w.linkAll()...)
@@ -266,7 +269,7 @@ func (w *Writer) linkAll() (patches []patch) {
 }
 
 // truncateAndClose truncates the file to its original size and closes it. It is a no-op after
-// Close.
+// the file has been closed.
 func (a *appended) truncateAndClose() error {
 	err := a.f.Truncate(a.begun)
 	if errors.Is(err, os.ErrClosed) {

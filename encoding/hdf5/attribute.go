@@ -96,7 +96,8 @@ func (f *File) decodeAttribute(c *cursor) (key string, v any, err error) {
 	return key, v, err
 }
 
-// attributeValue returns the decoded value of an attribute, as documented at [File.Attrs].
+// attributeValue returns the decoded value of an attribute, as documented at [File.Attrs]. d is
+// a data set made of the attribute's type, shape and bytes.
 func (d *Dataset) attributeValue() (any, error) {
 	if !d.kind.text.is {
 		return d.Read()

@@ -1,7 +1,7 @@
 package hdf5
 
-// box is a hyperrectangular selection of an array: its start and its shape, one element for each
-// dimension of the array.
+// box is a hyperrectangular selection of an array: the shape of the array, and the start and the
+// shape of the selection, with one element for each dimension of the array.
 type box struct{ array, start, shape []int }
 
 // boxOf returns an equivalent selection with as few dimensions as possible: trailing dimensions
@@ -18,8 +18,9 @@ func boxOf(array, start, shape []int) box {
 	return b
 }
 
-// each calls do for each contiguous run of n elements of the selection. in is the offset of the run
-// in the array, and out is its offset in the selection. It stops at the first error.
+// each calls do for each contiguous run of n elements of the selection. in is the offset of the
+// run in the array, and out is its offset in the selection, both in elements. It stops at the
+// first error and returns it. The selection must not be empty.
 func (b box) each(do func(in, out, n int) error) error {
 	last := len(b.shape) - 1
 	at := make([]int, last)
@@ -38,7 +39,7 @@ func (b box) each(do func(in, out, n int) error) error {
 }
 
 // advanceIndex advances the multi-dimensional index at within shape, last dimension fastest. It
-// returns false when the index wraps around to the start.
+// returns true, or false when the index wraps around to the start.
 func advanceIndex(at, shape []int) bool {
 	for i := len(at) - 1; i >= 0; i-- {
 		if at[i]++; at[i] < shape[i] {
@@ -49,7 +50,7 @@ func advanceIndex(at, shape []int) bool {
 	return false
 }
 
-// counts is the number of chunks in each dimension.
+// counts is the number of chunks in each dimension of a data set, as gridCounts returns it.
 type counts []int
 
 func gridCounts(shape, chunk []int) counts {
@@ -60,7 +61,8 @@ func gridCounts(shape, chunk []int) counts {
 	return c
 }
 
-// index returns the linear index of a chunk in row-major order.
+// index returns the linear index, in row-major order, of the chunk at the given grid
+// coordinates.
 func (c counts) index(at []int) (n int) {
 	for i := range c {
 		n = n*c[i] + at[i]
@@ -113,8 +115,8 @@ func (o overlap) copyElements(slab, chunk []byte, size int, to bool) {
 	})
 }
 
-// eachRun calls do for each contiguous run of n elements of b and o, with the offset of the run in
-// each array. b and o must have the same shape.
+// eachRun calls do for each contiguous run of n elements of b and o, with the offset of the run
+// in each array, in elements. b and o must select the same shape.
 func (b box) eachRun(o box, do func(at, other, n int)) {
 	var places []int
 	b.each(func(in, _, _ int) error { places = append(places, in); return nil })

@@ -24,8 +24,8 @@ type btree struct {
 	left   int // remaining nodes and records that may be visited; it bounds cyclic trees
 }
 
-// level holds the limits of the nodes at one depth. They determine the width of the fields of a
-// child pointer.
+// level holds the limits of the nodes at one depth of a [btree]. They determine the width of the
+// fields of a child pointer.
 type level struct {
 	most    uint64 // maximum number of records in a node
 	all     uint64 // maximum number of records in a node and its descendants
@@ -34,8 +34,8 @@ type level struct {
 
 const nodeHead = 4 + 1 + 1 + 4 // signature, version, type, checksum
 
-// openBTree reads the header of the B-tree at the given address. It returns an error that wraps
-// [ErrFormat] if the header is malformed.
+// openBTree reads the header of the B-tree of version 2 at the given address. It returns an
+// error that wraps [ErrFormat] if the header is malformed.
 func (s source) openBTree(address uint64) (*btree, error) {
 	c, err := s.readSealed("BTHD", address, 38)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s source) openBTree(address uint64) (*btree, error) {
 // countWidth returns the width in bytes of the record count of a single node.
 func (t *btree) countWidth() int { return byteWidth(t.levels[0].most) }
 
-// byteWidth returns the number of bytes needed to encode numbers up to n.
+// byteWidth returns the number of bytes needed to encode numbers up to n, at least 1.
 func byteWidth(n uint64) int { return max(1, (bits.Len64(n)+7)/8) }
 
 // each calls do for each record in order, with a cursor on its bytes. It stops at the first

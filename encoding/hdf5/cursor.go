@@ -9,8 +9,9 @@ import (
 // undefined is HDF5's undefined address, which stands for a missing object.
 const undefined = ^uint64(0)
 
-// cursor decodes the fields of a structure. Reads past the end return zero values and set short, so
-// a caller may read several fields and check short once.
+// cursor decodes the fields of a structure. b is the part that has not been read. Reads past the
+// end return zero values and set short, so a caller may read several fields and check short
+// once. One goroutine may use it.
 type cursor struct {
 	b     []byte
 	short bool
@@ -48,7 +49,8 @@ func (c *cursor) readText(pad int) string {
 	return s
 }
 
-// source is a file with a known size. Reads outside of it return an error that wraps [ErrFormat].
+// source is a file with a known size in bytes. Reads outside of it return an error that wraps
+// [ErrFormat]. Its methods may be called from several goroutines.
 type source struct {
 	r    io.ReaderAt
 	size int64

@@ -19,7 +19,8 @@ type Dataset struct {
 	store
 }
 
-// store locates the elements of a data set in the file.
+// store locates the elements of a data set in the file. For a chunked data set, chunks has the
+// chunks that were written, by linear index.
 type store struct {
 	kind    int    // layout class
 	compact []byte // the elements themselves
@@ -37,7 +38,7 @@ const (
 	layoutChunked    = 2
 )
 
-// stored is the location of a chunk in the file.
+// stored is the location of a chunk in the file: its address and its size in bytes there.
 type stored struct {
 	address uint64
 	size    int
@@ -124,7 +125,7 @@ func parseDataspace(c *cursor) (shape, limit []int, err error) {
 	return shape, limit, nil
 }
 
-// readDims reads one size per dimension. An unlimited size is read as -1.
+// readDims reads rank sizes of 8 bytes, one per dimension. An unlimited size is read as -1.
 func (c *cursor) readDims(rank int) []int {
 	dims := make([]int, rank)
 	for i := range dims {

@@ -144,7 +144,8 @@ func (t *datatype) readComplex(c *cursor, version, members, depth int) error {
 	return nil
 }
 
-// offsetWidth returns the width in bytes of a member offset in a compound type of the given size.
+// offsetWidth returns the width in bytes of a member offset in a compound type of the given size
+// in bytes.
 func offsetWidth(size int) int {
 	n := 1
 	for size >>= 8; size > 0; size >>= 8 {
@@ -179,7 +180,7 @@ func appendDatatypeHead(b []byte, class, version, bits, size int) []byte {
 	return le.AppendUint32(b, uint32(size))
 }
 
-// appendDatatype appends the encoding of a dtype.
+// appendDatatype appends the encoding of a dtype to b, as a datatype message.
 func appendDatatype(b []byte, dt tensor.DType) []byte {
 	switch f, isFloat := floats[dt]; {
 	case isFloat:

@@ -42,7 +42,8 @@ func groupInfoMessage() []byte {
 	return le.AppendUint16(b, least)
 }
 
-// linkMessage returns a link message: a hard link with a UTF-8 name.
+// linkMessage returns the body of a link message: a hard link with a UTF-8 name to the object
+// with the given header address. name must have at most 65,535 bytes.
 func linkMessage(name string, address uint64) []byte {
 	const hasCharset, lengthOfTwoBytes = 16, 1
 	b := le.AppendUint16([]byte{1, hasCharset | lengthOfTwoBytes, 1}, uint16(len(name)))
@@ -87,8 +88,8 @@ func (d *Output) writeDataset(w *Writer, name string) uint64 {
 	return d.w.append(h.encodeHeader())
 }
 
-// layoutMessage returns a layout message of version 3, which indexes the chunks with the B-tree at
-// the given address.
+// layoutMessage returns the body of a layout message of version 3, which indexes the chunks with
+// the B-tree at the address tree.
 func (d *Output) layoutMessage(tree uint64) []byte {
 	b := le.AppendUint64([]byte{3, layoutChunked, byte(len(d.shape) + 1)}, tree)
 	for _, n := range append(slices.Clone(d.chunk), d.kind.size) {
@@ -97,8 +98,8 @@ func (d *Output) layoutMessage(tree uint64) []byte {
 	return b
 }
 
-// appendDataspace appends a dataspace message. The maximum shape is included only if it differs
-// from shape.
+// appendDataspace appends the body of a dataspace message. The maximum shape limit is included
+// only if it is not nil and differs from shape; -1 in it means unlimited.
 func appendDataspace(b []byte, shape, limit []int) []byte {
 	const array = 1 // 0 for a scalar
 	grows := byte(0)
@@ -145,7 +146,7 @@ func (d *Output) writeChunkTree() uint64 {
 	}
 }
 
-// lastIndex returns the index of the last chunk.
+// lastIndex returns the linear index of the last chunk.
 func (c counts) lastIndex() int {
 	n := 1
 	for _, k := range c {
@@ -155,7 +156,7 @@ func (c counts) lastIndex() int {
 }
 
 // chunkKey returns the B-tree key of the chunk c at grid coordinates at. after is added to each
-// coordinate; it is 1 for the final key, which follows the last chunk.
+// coordinate; it is 0, or 1 for the final key, which follows the last chunk.
 func (d *Output) chunkKey(at []int, c stored, after int) []byte {
 	b := le.AppendUint32(nil, uint32(c.size))
 	b = le.AppendUint32(b, c.skipped)
@@ -166,8 +167,9 @@ func (d *Output) chunkKey(at []int, c stored, after int) []byte {
 }
 
 // writeTreeNodes writes all nodes of one height of a B-tree of version 1 and returns them as the
-// children of the next height. end is the key that follows the last child. kind is the node type: 0
-// for symbol nodes, 1 for chunks. A node has space for fanout children.
+// children of the next height; the tree is complete when there is one. end is the key that
+// follows the last child. kind is the node type: 0 for symbol nodes, 1 for chunks. A node has
+// space for fanout children. It stores an error in w.err.
 func (w *sink) writeTreeNodes(kind int, children []child, end []byte, height, fanout int) (parents []child) {
 	size := uint64(24 + fanout*8 + (fanout+1)*len(end))
 	first := uint64(w.tree.size)

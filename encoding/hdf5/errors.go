@@ -43,7 +43,8 @@ func init() {
 	codec.RegisterError("hdf5.ErrLimit", ErrLimit)
 }
 
-// wrapError adds the path of the file and the name of the data set to an error.
+// wrapError adds the path of the file and the name of the data set to an error, which must not
+// be nil.
 func wrapError(path, name string, err error) error {
 	return &encoding.FileError{Path: path, Name: name, Err: err}
 }

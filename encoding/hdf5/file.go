@@ -122,7 +122,7 @@ func (f *File) find(name string) (*Dataset, error) {
 	return d, err
 }
 
-// wrapError adds the path of the file and a name to an error.
+// wrapError adds the path of the file and a name to an error, which must not be nil.
 func (f *File) wrapError(name string, err error) error { return wrapError(f.path, name, err) }
 
 // Close closes the file if it was opened by [Open]. Its data sets must not be read afterwards.

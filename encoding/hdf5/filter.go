@@ -26,7 +26,8 @@ const (
 var filterNames = map[int]string{4: "szip", 5: "nbit", 6: "scale-offset", 32001: "blosc", 32004: "lz4",
 	32008: "bitshuffle", 32013: "zfp", 32015: "zstd", 32026: "blosc2"}
 
-// filter is one stage of the filter pipeline of a data set.
+// filter is one stage of the filter pipeline of a data set: its identifier, its flags, and its
+// parameters.
 type filter struct {
 	id     int
 	flags  uint16
@@ -198,8 +199,8 @@ func shuffle(b []byte, element int, there bool) []byte {
 	return out
 }
 
-// interleavePlanes interleaves four byte planes into four consecutive bytes of each element. step
-// is the element size in bytes.
+// interleavePlanes interleaves four byte planes of equal length into four consecutive bytes of
+// each element of out. step is the element size in bytes.
 func interleavePlanes(out, planes []byte, step int) {
 	n := len(planes) / 4
 	a, b, c, d := planes[:n], planes[n:][:n], planes[2*n:][:n], planes[3*n:][:n]
@@ -231,8 +232,8 @@ func stripChecksum(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// fletcher32 returns HDF5's Fletcher-32 checksum of big-endian 16-bit words. An odd last byte is
-// padded with zero.
+// fletcher32 returns HDF5's Fletcher-32 checksum of b as big-endian 16-bit words. An odd last
+// byte is padded with zero.
 func fletcher32(b []byte) uint32 {
 	var one, two uint32
 	for i := 0; i < len(b); i += 2 {
@@ -246,6 +247,6 @@ func fletcher32(b []byte) uint32 {
 	return two<<16 | one
 }
 
-// addCarry adds the carry to the low 16 bits. Sums are thus modulo 65535, but a nonzero sum never
-// becomes 0: 65535 stays as it is.
+// addCarry adds the carry in the high 16 bits of v to the low 16 bits. Sums are thus modulo
+// 65535, but a nonzero sum never becomes 0: 65535 stays as it is.
 func addCarry(v uint32) uint32 { return v&0xffff + v>>16 }

@@ -60,7 +60,7 @@ func (t *tree) walk(name string, address uint64, depth int) error {
 	return nil
 }
 
-// joinPath returns the path of a member of a group.
+// joinPath returns the path of the member name of a group. group is "" for the root group.
 func joinPath(group, name string) string {
 	if group == "" {
 		return name
@@ -68,8 +68,8 @@ func joinPath(group, name string) string {
 	return group + "/" + name
 }
 
-// visitLink decodes a link message and visits the target of a hard link. Soft and external links
-// are skipped.
+// visitLink decodes a link message of a group and visits the target of a hard link. Soft and
+// external links are skipped. depth is the depth of the group. The error wraps [ErrFormat].
 func (t *tree) visitLink(group string, c *cursor, depth int) error {
 	version, flags, kind := c.readInt(1), c.readInt(1), 0
 	if flags&8 != 0 {
@@ -136,7 +136,8 @@ func (s source) eachHeapObject(heap, tree uint64, kind, before int, do func(c *c
 }
 
 // visitSymbols visits the members of a group that stores its links in a symbol table, the format
-// before HDF5 1.8.
+// before HDF5 1.8. address is the B-tree's, heap the local heap's, and depth the depth of the
+// group. Soft links are skipped.
 func (t *tree) visitSymbols(group string, address, heap uint64, depth int) error {
 	return t.eachSymbol(address, heap, func(s symbol) error {
 		if s.name == "" {
@@ -149,7 +150,7 @@ func (t *tree) visitSymbols(group string, address, heap uint64, depth int) error
 	})
 }
 
-// symbol is an entry of a symbol table.
+// symbol is an entry of a symbol table: a link of a group in the format before HDF5 1.8.
 type symbol struct {
 	name   string
 	header uint64 // address of the object header

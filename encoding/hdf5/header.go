@@ -17,7 +17,7 @@ const (
 	msgAttributeInfo = 0x15
 )
 
-// message is an object header message.
+// message is an object header message. in is the header block that contains it.
 type message struct {
 	kind   int
 	body   []byte
@@ -49,7 +49,8 @@ const (
 	maxHeader   = 64 << 20
 )
 
-// block is a contiguous part of the file, for example one that contains header messages.
+// block is a contiguous part of the file, for example one that contains header messages: its
+// address and its size in bytes.
 type block struct {
 	address uint64
 	size    uint64
@@ -119,7 +120,8 @@ func (s source) readFirstBlock(address uint64) (first block, prefix uint64, flag
 	return block{address, prefix + size + checksumSize}, prefix, flags, nil
 }
 
-// newMessages decodes an object header of version 2. Each of its blocks has a checksum.
+// newMessages decodes an object header of version 2, including its continuation blocks. Each of
+// the blocks has a checksum. The error wraps [ErrFormat] or [ErrUnsupported].
 func (s source) newMessages(address uint64) ([]message, error) {
 	first, prefix, flags, err := s.readFirstBlock(address)
 	if err != nil {

@@ -145,8 +145,8 @@ func (h *heap) find(at uint64, n int) ([]byte, error) {
 	return nil, malformed("a reference to a missing object in a heap")
 }
 
-// blockRow returns the row of the block table that contains the offset, the offset of the first
-// block of that row, and the block size of the row.
+// blockRow returns the row of the block table that contains the offset at, the offset of the
+// first block of that row, and the block size of the row in bytes.
 func (h *heap) blockRow(at uint64) (row int, first, size uint64) {
 	if row = bits.Len64(at / (h.start * h.width)); row == 0 {
 		return 0, 0, h.start

@@ -13,7 +13,8 @@ const (
 	indexNewTree    = 5
 )
 
-// index describes the chunk index of a data set.
+// index describes the chunk index of a data set: its type, and its address, which is undefined
+// if there are no chunks.
 type index struct {
 	kind    int
 	address uint64
@@ -74,8 +75,8 @@ func (d *Dataset) readIndex() error {
 	return t.eachLeaf(d.index.address, 1, -1, 8+8*(len(d.shape)+1), d.recordTreeChunk)
 }
 
-// recordChunk records the chunk at the given grid coordinates. Chunks outside of the current shape
-// are ignored, because a data set may have been shrunk.
+// recordChunk records in d.chunks the chunk s at the given grid coordinates. Chunks outside of
+// the current shape are ignored, because a data set may have been shrunk.
 func (d *Dataset) recordChunk(at []int, s stored) {
 	all, whole := gridCounts(d.shape, d.chunk), true
 	for i := range at {
@@ -134,8 +135,8 @@ func (d *Dataset) chunkCoordinates(n int) []int {
 	return at
 }
 
-// recordImplicit records the chunks of an implicit index: all of them are allocated, contiguously
-// and without filters.
+// recordImplicit records the chunks of an implicit index: all of them are allocated,
+// contiguously and without filters. The error wraps [ErrFormat] if they exceed the file.
 func (d *Dataset) recordImplicit() error {
 	size, n := d.chunkSize(), 1
 	for i, most := range d.limit {

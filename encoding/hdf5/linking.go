@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// linking holds the links of an existing group to which members can be added.
+// linking holds the links of an existing group to which members can be added. [File.linking]
+// reads it.
 type linking struct {
 	has   map[string]bool // names of the existing links
 	all   []message       // messages of the object header
@@ -38,8 +39,8 @@ func (f *File) linking(address uint64) (*linking, error) {
 	return l, l.readHeaderLinks(isNew)
 }
 
-// treeAddress returns the address of the B-tree of a symbol table. heapAddress returns the address
-// of its local heap, which contains the names.
+// treeAddress returns the address of the B-tree of the symbol table, which the group must have.
+// heapAddress returns the address of its local heap, which contains the names.
 func (l *linking) treeAddress() uint64 { return (&cursor{b: l.table.body}).readUint(8) }
 func (l *linking) heapAddress() uint64 {
 	return (&cursor{b: l.table.body[8:]}).readUint(8)
@@ -73,7 +74,7 @@ func (l *linking) readHeaderLinks(isNew bool) error {
 // linksCounted is the link info flag of a group that tracks the creation order of its links.
 const linksCounted = 1
 
-// linkName returns the name in a link message.
+// linkName returns the name in a link message, or "" if the message is cut short.
 func linkName(c *cursor) string {
 	c.takeBytes(1)
 	flags := c.readInt(1)
@@ -98,9 +99,10 @@ func (w *Writer) linkMembers(group string, members map[string]uint64) ([]patch, 
 	return w.linkInHeader(w.old.file.groups[group], l, members)
 }
 
-// linkInHeader copies all messages of a group's header to a new block at the end of the file and
-// adds the new links there. The returned patch turns the first block of the header into a
-// continuation message that refers to the new block.
+// linkInHeader copies all messages of the header at address, a group's, to a new block at the
+// end of the file and adds links to members, header addresses by name, there. The returned patch
+// turns the first block of the header into a continuation message that refers to the new block.
+// The error wraps [ErrUnsupported] if that block is too small.
 func (w *Writer) linkInHeader(address uint64, l *linking, members map[string]uint64) ([]patch, error) {
 	first, _, _, err := w.old.file.readFirstBlock(address)
 	if err != nil {
@@ -128,8 +130,8 @@ func (w *Writer) linkInHeader(address uint64, l *linking, members map[string]uin
 	return []patch{{first.address, p.b}}, w.err
 }
 
-// moreLinks builds the continuation block: the existing messages of a group's header, followed by
-// new links.
+// moreLinks builds the continuation block: the existing messages of a group's header, followed
+// by new links. copyMessage must be called for all messages before add.
 type moreLinks struct {
 	b      []byte
 	order  int    // width of the creation order field of a message
@@ -137,7 +139,8 @@ type moreLinks struct {
 	number uint64 // next creation order; undefined if not tracked
 }
 
-// copyMessage copies an existing message.
+// copyMessage appends a copy of an existing message. It finds the group's link counter, if there
+// is one.
 func (l *moreLinks) copyMessage(m message) {
 	if m.kind == 0 { // NIL message
 		return
@@ -163,9 +166,9 @@ func (l *moreLinks) add(name string, address uint64) {
 	l.b = appendMessage(l.b, msgLink, l.order, body)
 }
 
-// linkInTable writes a new symbol table with the additional entries at the end of the file. The
-// returned patches store its location in the group's header and in all places that cache the
-// location.
+// linkInTable writes a new symbol table with the existing entries and members, header addresses
+// by name, at the end of the file. The returned patches store its location in the group's header
+// and in all places that cache the location.
 func (w *Writer) linkInTable(group string, l *linking, members map[string]uint64) ([]patch, error) {
 	var all []symbol
 	if err := w.old.file.eachSymbol(l.treeAddress(), l.heapAddress(), func(s symbol) error {

@@ -15,8 +15,8 @@ const (
 	lzfSeven    = 7 // lengths from here on use an additional byte
 )
 
-// decompressLZF decompresses a chunk of size bytes. The output may be up to 8 bytes longer, because
-// a checksum can follow the chunk.
+// decompressLZF decompresses a chunk of size bytes. The output may be up to 8 bytes longer,
+// because a checksum can follow the chunk, or shorter. The error wraps [ErrFormat].
 func decompressLZF(b []byte, size int) ([]byte, error) {
 	if size/lzfLongest > len(b) {
 		return nil, malformed("%d bytes cannot be compressed to %d", size, len(b))

@@ -66,8 +66,8 @@ func (d *Output) planLayout() error {
 // it to the chunk size limit.
 const growing = 1024
 
-// guessChunk returns a chunk shape. It halves the leading dimensions until the chunk is at most
-// chunkBytes.
+// guessChunk returns a chunk shape for d.shape and d.limit. It halves the leading dimensions
+// until the chunk has at most chunkBytes, 1 MiB.
 func (d *Output) guessChunk() []int {
 	chunk := make([]int, len(d.shape))
 	for i, n := range d.shape {

@@ -4,7 +4,8 @@ import (
 	"slices"
 )
 
-// patch is a pending overwrite of existing bytes in the file.
+// patch is a pending overwrite of existing bytes in the file. Bytes may be overwritten only when
+// everything that they refer to is on disk.
 type patch struct {
 	address uint64
 	bytes   []byte
@@ -65,7 +66,7 @@ func setDims(body []byte, shape []int) {
 	}
 }
 
-// piece is a header block that is being modified.
+// piece is a copy of a header block that is being modified, to become a [patch].
 type piece struct {
 	in     block
 	b      []byte

@@ -59,7 +59,8 @@ func (s source) readSuperblock() (root uint64, err error) {
 	return root, nil
 }
 
-// superblock holds the fields of the superblock that [Append] needs.
+// superblock holds the fields of the superblock that [Append] needs. [source.readAppendFields]
+// reads it.
 type superblock struct {
 	bytes    []byte
 	version  int

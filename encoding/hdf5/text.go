@@ -16,8 +16,8 @@ const (
 	padSpace = 2
 )
 
-// text describes a string datatype: strings of a fixed size, or strings of variable length, which
-// are stored in the global heap.
+// text describes a string datatype, if is is set: strings of a fixed size, or, if long is set,
+// strings of variable length, which are stored in the global heap.
 type text struct {
 	is, long bool
 	pad      int
@@ -175,8 +175,8 @@ func (h *collections) readCollection(address uint64) (map[int]string, error) {
 	return all, nil
 }
 
-// appendCollection appends a global heap collection that contains the strings as objects 1, 2 and
-// so on. It is padded with free space to the minimum size of a collection.
+// appendCollection returns a global heap collection that contains the strings as objects 1, 2
+// and so on. It is padded with free space to the minimum size of a collection, 4096 bytes.
 func appendCollection(values []string) []byte {
 	const least, free = 4096, 16
 	b := append([]byte("GCOL"), 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -220,7 +220,7 @@ func (w *Writer) putStrings(values []string) (refs []byte) {
 	return refs
 }
 
-// textDatatype returns the datatype of UTF-8 strings of variable length.
+// textDatatype returns the datatype message of UTF-8 strings of variable length.
 func textDatatype() []byte {
 	const utf8 = 1
 	b := appendDatatypeHead(nil, classLong, 1, 1|utf8<<8, longSize)

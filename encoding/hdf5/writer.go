@@ -29,7 +29,7 @@ type Writer struct {
 	attrs    map[string]map[string][]byte // encoded attributes, by object path and key
 }
 
-// target is the random-access destination of a [Writer].
+// target is the random-access destination of a [Writer]: a file, or the memory of [Encode].
 type target interface {
 	io.WriterAt
 	Truncate(size int64) error
@@ -63,8 +63,9 @@ type Options struct {
 	LZF bool
 }
 
-// Create returns a [Writer] for a new file. The caller must call [Writer.Close], which renames the
-// file to path, or [Writer.Discard], which removes it.
+// Create returns a [Writer] for a new file. The caller must call [Writer.Close], which renames
+// the file to path, or [Writer.Discard], which removes it. The error is the error of creating a
+// temporary file in the same directory.
 func Create(path string) (*Writer, error) {
 	f, err := safefile.NewReplacement(path)
 	if err != nil {
@@ -176,7 +177,8 @@ func (w *Writer) checkName(name string) error {
 // isWithin reports whether the path name equals other or is below it.
 func isWithin(name, other string) bool { return name == other || strings.HasPrefix(name, other+"/") }
 
-// checkPath returns an error that wraps [ErrName] if name is not a valid path.
+// checkPath returns an error that wraps [ErrName] if name is not a valid path: an element is
+// empty or ".", contains NUL, or has more than 32 KiB.
 func checkPath(name string) error {
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "" || part == "." || strings.ContainsRune(part, 0) || len(part) > maxName {
@@ -233,7 +235,8 @@ func (w *Writer) Close() error {
 	return w.file.Commit()
 }
 
-// writeFile writes the groups, the object headers and the superblock of a new file.
+// writeFile writes the groups, the object headers and the superblock of a new file. It returns
+// the first error of the Writer.
 func (w *Writer) writeFile() error {
 	root := w.writeGroup("")
 	w.writeAt(0, appendSuperblock(nil, root, uint64(w.tree.size)))
@@ -296,8 +299,8 @@ func (w *Writer) writeMembers(prefix string, names []string) map[string]uint64 {
 	return members
 }
 
-// newPaths returns the paths of all new data sets and groups. They are sorted, because the same
-// content should produce the same file.
+// newPaths returns the paths of all data sets and groups that were created in this Writer. They
+// are sorted, because the same content should produce the same file.
 func (w *Writer) newPaths() []string {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(w.datasets)), maps.Keys(w.groups))
 	slices.Sort(names)
