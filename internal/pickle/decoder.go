@@ -19,8 +19,9 @@ type Decoder struct {
 // Offset returns the stream offset, in bytes, of the end of the last pickle.
 func (d *Decoder) Offset() int64 { return d.src.at }
 
-// NewDecoder returns a decoder that reads from r. allowed decides which names a pickle may use. The
-// standard names that the table in the package documentation implies are always allowed.
+// NewDecoder returns a decoder that reads from r. allowed decides which names a pickle may use;
+// a nil allowed permits the standard names only, which the table in the package documentation
+// implies and which are always allowed. limits applies to each pickle.
 func NewDecoder(r io.Reader, allowed Globals, limits Limits) *Decoder {
 	return &Decoder{src: source{r: r, room: make([]byte, buffer)}, globals: allowed, limits: limits.withDefaults()}
 }
@@ -59,7 +60,8 @@ func (d *Decoder) Decode() (any, error) {
 }
 
 // Unmarshal decodes the pickle b, which must not be followed by other bytes. It returns the same
-// errors as [Decoder.Decode].
+// errors as [Decoder.Decode], except that an empty b is a [*SyntaxError]. The value may share
+// memory with b.
 func Unmarshal(b []byte, allowed Globals, limits Limits) (any, error) {
 	return decodeSource(source{ahead: b}, int64(len(b)), allowed, limits)
 }

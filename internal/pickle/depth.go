@@ -16,7 +16,7 @@ func checkDepth(v any, limit int) error {
 	return w.visit(v, 0)
 }
 
-// span identifies a tuple.
+// span identifies a nonempty tuple, by its first element and its length.
 type span struct {
 	first *any
 	n     int

@@ -23,8 +23,9 @@ type encoder struct {
 // [ErrValue] if v contains another type, and [ErrLimit] if it is nested deeper than 1000 values.
 func Marshal(v any, protocol int) ([]byte, error) { return encode(nil, v, protocol) }
 
-// Write writes the same bytes as [Marshal] to w, but does not copy large byte slices. It may have
-// written a part of the pickle when it returns an error.
+// Write writes the same bytes as [Marshal] to w, but does not copy large byte slices. It returns
+// the same errors as [Marshal], or the error of w. It may have written a part of the pickle when
+// it returns an error.
 func Write(w io.Writer, v any, protocol int) error {
 	rest, err := encode(w, v, protocol)
 	if err == nil {
@@ -161,7 +162,8 @@ func (e *encoder) memoize(v any) {
 	}
 }
 
-// encodeMarked writes a mark, the values, and op. It writes nothing if there are no values.
+// encodeMarked writes a mark, the values, and the opcode op. It writes nothing if there are no
+// values.
 func (e *encoder) encodeMarked(op byte, values []any) error {
 	if len(values) == 0 {
 		return nil

@@ -139,8 +139,8 @@ func parseEscaped(line string) (any, error) {
 	return decodeText(b)
 }
 
-// appendPoint appends a code point. Lone surrogates are encoded as Python encodes them in the other
-// protocols.
+// appendPoint appends a code point in UTF-8. Lone surrogates are encoded as Python encodes them
+// in the other protocols.
 func appendPoint(b []byte, r rune) []byte {
 	if r >= 0xd800 && r <= 0xdfff {
 		return append(b, 0xe0|byte(r>>12), 0x80|byte(r>>6)&0x3f|0x80, 0x80|byte(r)&0x3f)
@@ -157,7 +157,8 @@ func (m *machine) dictOf(pairs []any) error {
 	return m.setItems(pairs)
 }
 
-// pushInst pushes an object. Its class is named by two lines, and its arguments are above the mark.
+// pushInst pushes an object. Its class is named by the next two lines of the pickle, and its
+// arguments are above the mark, which pushInst removes.
 func (m *machine) pushInst() error {
 	if err := m.pushGlobalLines(); err != nil {
 		return err

@@ -51,8 +51,8 @@ func (m *machine) push(v any) error {
 	return nil
 }
 
-// countAboveMark returns the number of values above the last mark. An opcode must not pop values
-// below the mark.
+// countAboveMark returns the number of values above the last mark, or of all values if there is
+// no mark. An opcode must not pop values below the mark.
 func (m *machine) countAboveMark() int {
 	if len(m.marks) == 0 {
 		return len(m.stack)
@@ -98,7 +98,8 @@ func (m *machine) popMark() ([]any, error) {
 	return values, err
 }
 
-// replaceByTuple replaces the top n values by a tuple.
+// replaceByTuple replaces the top n values by a tuple. The error wraps [ErrFormat] if there are
+// fewer.
 func (m *machine) replaceByTuple(n int) error {
 	values, err := m.pop(n)
 	if err != nil {

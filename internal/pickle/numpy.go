@@ -12,7 +12,8 @@ var numpyKinds = map[byte][]int{
 	'b': {1}, 'i': {1, 2, 4, 8}, 'u': {1, 2, 4, 8}, 'f': {2, 4, 8}, 'c': {8, 16},
 }
 
-// numpyType is a numeric numpy.dtype.
+// numpyType is a numeric numpy.dtype. newNumpyType makes one while a pickle is decoded, and
+// BUILD may set its byte order.
 type numpyType struct {
 	code  string // kind and size: "f4"
 	order byte   // '<', '>' or '|'
@@ -94,8 +95,8 @@ func newArray(args Tuple) (any, error) {
 	return new(Array), nil
 }
 
-// buildArray sets the array to the state (1, shape, dtype, fortran, data). It returns an error if
-// the state has another form.
+// buildArray sets a to the state (1, shape, dtype, fortran, data), and shares the memory of
+// data. It returns an error if the state has another form.
 func buildArray(a *Array, state any) error {
 	s, _ := state.(Tuple)
 	shape, err := argumentAt[Tuple](s, 1)

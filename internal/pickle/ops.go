@@ -147,8 +147,8 @@ func updateTop(m *machine, do func(any) error) error {
 	return do(v)
 }
 
-// pushResult pushes the result of a function. v is ignored if err is not nil, so a nil pointer in v
-// is never pushed.
+// pushResult pushes v, or returns err if that is not nil. v is ignored then, so a nil pointer in
+// v is never pushed.
 func (m *machine) pushResult(v any, err error) error {
 	if err != nil {
 		return err
@@ -164,7 +164,8 @@ func (m *machine) readProto() error {
 	return err
 }
 
-// popTop pops a value, or the mark if it is on top.
+// popTop drops the top value, or the last mark if there is no value above it. The error wraps
+// [ErrFormat] if the stack is empty.
 func (m *machine) popTop() error {
 	if len(m.marks) > 0 && m.countAboveMark() == 0 {
 		m.marks = m.marks[:len(m.marks)-1]

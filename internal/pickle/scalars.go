@@ -36,7 +36,8 @@ func (e *encoder) encodeLong(v *big.Int) {
 	e.b = append(e.b, b...)
 }
 
-// twosComplement returns v as a little-endian two's complement integer with a sign bit.
+// twosComplement returns v as a little-endian two's complement integer with a sign bit, of at
+// least one byte.
 func twosComplement(v *big.Int) []byte {
 	n := v.BitLen()/8 + 1
 	if v.Sign() < 0 {

@@ -64,8 +64,8 @@ func skipBytes(n int) func(*bufio.Reader) error {
 	}
 }
 
-// skipSized returns a function that skips a little-endian length of width bytes and as many bytes
-// as it specifies.
+// skipSized returns a function that skips a little-endian length of width bytes and as many
+// bytes as it specifies. Its error wraps [ErrFormat] if the length exceeds an int.
 func skipSized(width int) func(*bufio.Reader) error {
 	return func(r *bufio.Reader) error {
 		var length [8]byte

@@ -114,7 +114,8 @@ func (s *source) readBytes(n uint64) ([]byte, error) {
 	return b, nil
 }
 
-// readUint reads a little-endian integer of width bytes. width must be at most 8.
+// readUint reads a little-endian integer of width bytes. width must be at most 8. It returns the
+// same errors as readBytes.
 func (s *source) readUint(width int) (n uint64, err error) {
 	for i := range width {
 		b, err := s.readByte()

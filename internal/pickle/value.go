@@ -16,7 +16,7 @@ type (
 // NewDict is [python.NewDict].
 var NewDict = python.NewDict
 
-// List is a Python list.
+// List is a Python list. One *List is one object in Python.
 type List struct{ Items []any }
 
 // Object is a call that was not executed: the result of REDUCE or NEWOBJ, and the changes that
