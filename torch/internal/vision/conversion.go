@@ -122,7 +122,8 @@ func (r *route) readPlanes(f *fields, name string) []float32 {
 	return all
 }
 
-// equalConversion reports whether two conversions produce the same numbers.
+// equalConversion reports whether two conversions to float32 produce the same numbers from the
+// same bytes.
 func equalConversion(a, b image.Normalize) bool {
 	return a.As == b.As && slices.Equal(a.Mean, b.Mean) && slices.Equal(a.Std, b.Std)
 }

@@ -78,7 +78,8 @@ func (f *fields) check(state *value.Dict) {
 	f.lookupFunc(f.optionalAttr("target_transform"))
 }
 
-// Known reports whether [Open] supports a class.
+// Known reports whether [Open] supports a class. It does not say whether Open supports the
+// attributes of an object: see [Check].
 func Known(class value.Global) bool { return readers[class] != nil }
 
 // Datasets returns the names of the classes that [Open] supports, sorted.

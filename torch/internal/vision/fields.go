@@ -19,7 +19,7 @@ type fields struct {
 	err error
 }
 
-// name returns the name of the object for errors, as a script would write it.
+// name returns the name of the object's class for errors, as a script would write it.
 func (f *fields) name() string { return shortName(f.of.Class) }
 
 // shortName returns the short name of a class that scripts use: v2.Resize, transforms.Resize,
@@ -53,7 +53,7 @@ func (f *fields) get(name string) any {
 	return v
 }
 
-// optionalAttr returns an attribute, or nil if it is missing.
+// optionalAttr returns an attribute, or nil if it is missing or None.
 func (f *fields) optionalAttr(name string) any {
 	v, _ := f.of.Attr(name)
 	return v
@@ -215,7 +215,7 @@ func numbersOf(v any) ([]float64, bool) {
 	return all, true
 }
 
-// showValue formats a value for an error.
+// showValue formats a Python value for an error, in at most about 60 characters.
 func showValue(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -118,7 +118,8 @@ func (d *pictures) imagePixels(i int) []uint8 {
 	return tensor.Data[uint8](d.pixels)[i*n:][:n]
 }
 
-// rangeError returns the error for an index out of range.
+// rangeError returns the error for the index i of a data set of n samples, which is out of
+// range.
 func rangeError(i, n int) error { return fmt.Errorf("sample %d out of range, want less than %d", i, n) }
 
 // Gather writes the transformed images with the given indices to the rows of into[0], and their
@@ -157,5 +158,5 @@ func (d *pictures) writeRow(ctx context.Context, e *imageBuffer, i int, into *te
 	return d.steps.Write(pixels, numbers, &e.image, nil, d.channels, e.draw(ctx, i))
 }
 
-// Close releases the images.
+// Close releases the images. No other call may be in progress.
 func (d *pictures) Close() error { return d.pixels.Close() }

@@ -112,7 +112,8 @@ func (r *route) appendFillStep(f *fields, s image.Step, black bool) {
 	r.appendStep(f, s)
 }
 
-// appendConversion appends the conversion to float32, unless it has been appended or is not needed.
+// appendConversion appends the conversion to float32, unless it has been appended already or the
+// images are not float32.
 func (r *route) appendConversion() {
 	if r.now == numbers && !r.made {
 		r.steps, r.made = append(r.steps, r.last), true
@@ -129,7 +130,8 @@ func (r *route) appendFloatStep(f *fields, s image.Step) {
 	r.steps = append(r.steps, s)
 }
 
-// convert starts the float32 stage with the given arithmetic.
+// convert starts the float32 stage: the conversion uses the given arithmetic, and
+// appendConversion appends it later.
 func (r *route) convert(as image.Arithmetic) {
 	r.now, r.last = numbers, image.Normalize{As: as}
 }

@@ -44,7 +44,7 @@ const (
 	v2Module = "torchvision.transforms.v2."
 )
 
-// isV2 reports whether an object belongs to transforms v2.
+// isV2 reports whether the class of the object belongs to transforms v2.
 func (f *fields) isV2() bool { return strings.HasPrefix(f.of.Class.Module, v2Module) }
 
 // isTorchvision reports whether a class is torchvision's own, rather than a class of a script with
