@@ -52,7 +52,7 @@ func openArchive(from contents, o Options) (*archive, error) {
 	return a, err
 }
 
-// Close closes the file. Mapped storages stay valid.
+// Close closes the file, or the mapping that owns it. Mapped storages stay valid.
 func (a *archive) Close() error {
 	if a.mapped != nil {
 		return a.mapped.Close()
@@ -107,8 +107,8 @@ func (a *archive) readText(name string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// findEntry returns the entry with the given name. The error wraps [ErrFormat] if it does not exist
-// or is compressed.
+// findEntry returns the entry with the given name, relative to the common folder. The error
+// wraps [ErrFormat] if it does not exist or is compressed.
 func (a *archive) findEntry(name string) (safefile.ZipEntry, error) {
 	e, ok := a.entries[a.root+"/"+name]
 	if !ok {

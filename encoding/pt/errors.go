@@ -40,7 +40,8 @@ func init() {
 	codec.RegisterError("python.ErrKey", python.ErrKey)
 }
 
-// convertError wraps an error of package pickle in [ErrUnsupported] or [ErrFormat].
+// convertError wraps an error of package pickle, which must not be nil, in [ErrUnsupported] if a
+// value has no Go representation, and otherwise in [ErrFormat].
 func convertError(err error) error {
 	if errors.Is(err, pickle.ErrForm) {
 		return fmt.Errorf("%w: %w", ErrUnsupported, err)

@@ -86,8 +86,9 @@ func readLegacyHead(d *pickle.Decoder) error {
 	return nil
 }
 
-// convertLegacyID converts a persistent ID. A storage becomes a [pickle.Persistent]; a module
-// becomes its class, and the source code of the module in the file is ignored.
+// convertLegacyID returns the value of a persistent ID. A storage becomes a [pickle.Persistent];
+// a module becomes its class, and the source code of the module in the file is ignored. The
+// error wraps [ErrFormat].
 func convertLegacyID(id any) (any, error) {
 	parts, _ := id.(value.Tuple)
 	if len(parts) > 1 && parts[0] == "module" {

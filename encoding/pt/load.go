@@ -36,7 +36,8 @@ type Options struct {
 	Skip func(keys string, err error) bool
 }
 
-// storageLimit returns the limit for all storages of a file of size bytes.
+// storageLimit returns the limit for all storages of a file of size bytes together, to which
+// each storage is added as it is opened.
 func (o Options) storageLimit(size int64) *safefile.Limit {
 	return &safefile.Limit{Most: o.MaxBytes, Fills: size,
 		Remedy: "raise Options.MaxBytes if this is intended, or map the file (Options.Mmap)"}
@@ -46,7 +47,7 @@ func (o Options) storageLimit(size int64) *safefile.Limit {
 // To("cpu") is equivalent to map_location="cpu" of torch.load.
 func To(device string) func(string) string { return func(string) string { return device } }
 
-// container is a file format that finds storages by key.
+// container is a file format that finds storages by key: an archive, a legacy file or a pickle.
 type container interface {
 	// openStorage returns a tensor that covers the storage, and that the caller must close. size is
 	// the size in bytes and dt the dtype that the file's tensors expect.
@@ -99,7 +100,7 @@ func Decode(r io.ReaderAt, size int64, o Options) (any, error) {
 	return v, nil
 }
 
-// contents is an open file, or another source of its bytes.
+// contents is an open file, or another source of its bytes. Its size is in bytes.
 type contents struct {
 	io.ReaderAt
 	size int64
@@ -117,7 +118,7 @@ func (c contents) fill(t *tensor.Tensor, at int64) error {
 	return nil
 }
 
-// Close closes the file, if there is one.
+// Close closes the file, if there is one. The caller owns any other source.
 func (c contents) Close() error {
 	if c.file == nil {
 		return nil
@@ -125,8 +126,8 @@ func (c contents) Close() error {
 	return c.file.Close()
 }
 
-// loadFile loads f and closes it. A mapped file that is truncated in the meantime is an error, not
-// a fault.
+// loadFile loads f and closes it, also after an error. A mapped file that is truncated in the
+// meantime is an error, not a fault. It returns the same errors as [Load], without the path.
 func loadFile(f *os.File, o Options) (v any, err error) {
 	info, err := f.Stat()
 	if err != nil {

@@ -118,7 +118,8 @@ var pickledNames = sync.OnceValue(func() pickle.Table {
 	return t
 })
 
-// pickled is the container of the storages in one pickle. Each storage is a legacy file of its own.
+// pickled is the container of the storages in one pickle. Each storage is a legacy file of its
+// own. [Unmarshal] makes it. One goroutine may use it.
 type pickled struct {
 	files  []pickledStorage
 	places map[*pickle.Object]*pickle.Persistent // calls that were decoded already
@@ -172,8 +173,8 @@ func (in *pickled) openStorage(key string, dt tensor.DType, size int64) (*tensor
 	return in.files[n].file.openStorage(in.files[n].key, dt, size)
 }
 
-// convertInside converts a call in a pickle that does not create a tensor. It must be a storage on
-// its own; otherwise the error wraps [ErrUnsupported].
+// convertInside converts a call in a pickle that does not create a tensor, to a tensor with one
+// dimension. It must be a storage on its own; otherwise the error wraps [ErrUnsupported].
 func (l *loader) convertInside(in *pickled, o *pickle.Object) (any, error) {
 	if o.Class != loadFromBytes {
 		return nil, fmt.Errorf("%w: a call of %s", ErrUnsupported, o.Class)

@@ -43,8 +43,9 @@ func Save(path string, v any) error {
 	return safefile.Replace(path, func(f *os.File) error { return encode(f, rootOf(path), v) })
 }
 
-// Encode writes to w the bytes that [Save] writes to a file named archive.pt, in one pass. If the
-// error wraps [ErrUnsupported], nothing was written; otherwise it is the error of w.
+// Encode writes to w the bytes that [Save] writes to a file named archive.pt, in one pass. If
+// the error wraps [ErrUnsupported] or [tensor.ErrClosed], nothing was written; otherwise it is
+// the error of w.
 func Encode(w io.Writer, v any) error { return encode(w, archiveName, v) }
 
 func encode(w io.Writer, root string, v any) error {
@@ -140,7 +141,8 @@ func (w *writer) add(name string, content []byte) {
 	w.sizes += uint64(len(content))
 }
 
-// sum is a checksum over samples of all entries, for the serialization ID.
+// sum is a checksum over samples of all entries, for the serialization ID. The zero value is the
+// sum of no entries.
 type sum struct{ crc uint32 }
 
 func (s *sum) add(b []byte) {
@@ -155,7 +157,8 @@ func (s *sum) Sum32() uint32 { return s.crc }
 // checksums of the whole entries.
 const sampled = 4 << 10
 
-// counter is an [io.Writer] that counts the written bytes.
+// counter is an [io.Writer] that passes bytes to w and counts in n the bytes that w has
+// accepted.
 type counter struct {
 	w io.Writer
 	n int64

@@ -21,7 +21,8 @@ type saver struct {
 	order    []*origin
 }
 
-// origin is the part of a storage that is saved: the elements from lo to hi.
+// origin is the part of a storage that is saved: the elements from lo up to, but not including,
+// hi. The saver makes one for each storage and extends it for each tensor.
 type origin struct {
 	tensor *tensor.Tensor // a tensor on the storage
 	lo, hi int
@@ -53,8 +54,8 @@ func (s *saver) lowerValue(v any) (any, error) {
 	return tree, nil
 }
 
-// storageClass returns PyTorch's storage class and the size of the storage. The size is in elements
-// if the class has a dtype, and in bytes otherwise.
+// storageClass returns PyTorch's storage class and the size of the saved part. The size is in
+// elements if the class has a dtype, and in bytes otherwise.
 func (o *origin) storageClass() (class value.Global, size int) {
 	if name, ok := classOf(o.tensor.DType()); ok {
 		return value.Named("torch." + name), o.hi - o.lo
@@ -75,8 +76,9 @@ func classOf(dt tensor.DType) (name string, ok bool) {
 // tensors gives access to the memory of tensors on devices.
 var tensors = device.OfTensors[*tensor.Tensor, tensor.DType]()
 
-// savedBytes returns the elements to be saved. The slice aliases the storage, except that elements
-// on a device are copied; it must not be modified.
+// savedBytes returns the elements to be saved. The slice aliases the storage, except that
+// elements on a device are copied; it must not be modified, and is valid while the tensors are
+// open. The error is one of reading a device.
 func (o *origin) savedBytes() (b []byte, err error) {
 	size := o.tensor.DType().Size()
 	part := o.tensor.AsStrided([]int{o.hi - o.lo}, []int{1}, o.lo)

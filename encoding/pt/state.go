@@ -88,8 +88,8 @@ func (s *stateDict) addRest(what, name string) {
 	s.rest = append(s.rest, what+" "+name)
 }
 
-// addRestAttrs adds the attributes of a dict, except for the versions of a state dict, to the parts
-// that [StateDict] returns as rest.
+// addRestAttrs adds the attributes attrs of the dict with the given name, except for the
+// versions of a state dict, to the parts that [StateDict] returns as rest.
 func (s *stateDict) addRestAttrs(name string, attrs any) {
 	d, _ := attrs.(*value.Dict)
 	for key := range d.All() {
@@ -108,9 +108,9 @@ func (s *stateDict) addItems(name string, list []any) error {
 	return nil
 }
 
-// addRecord adds the tensors of a record and, unless it is inside a module, its class to s.rest.
-// For a module, it adds only the members of its state_dict, and to s.rest its non-persistent
-// buffers. It returns the same errors as [StateDict].
+// addRecord adds the tensors of the record with the given name and, unless it is inside a
+// module, its class to s.rest. For a module, it adds only the members of its state_dict, and to
+// s.rest its non-persistent buffers. It returns the same errors as [StateDict].
 func (s *stateDict) addRecord(name string, r *python.Record) error {
 	attributes, _ := r.State.(*value.Dict)
 	_, isModule := attributes.Get("_parameters")

@@ -12,6 +12,7 @@ import (
 )
 
 // place is a decoded persistent ID of a storage: ('storage', class, key, location, elements).
+// location is the device, and dtype is uint8 for a storage without a dtype.
 type place struct {
 	dtype    tensor.DType
 	key      string
@@ -104,8 +105,8 @@ func (l *loader) coverStorageAt(at place, dt tensor.DType) (*tensor.Tensor, erro
 	return t, nil
 }
 
-// cleanBools normalizes the bytes of a storage to 0 and 1 if dt is bool. The storage may be on a
-// device.
+// cleanBools normalizes the bytes of the storage that t covers to 0 and 1 if dt is bool, in
+// place. The storage may be on a device. The error is one of the device.
 func cleanBools(t *tensor.Tensor, dt tensor.DType) error {
 	near, err := t.CPU()
 	if err != nil {
@@ -118,8 +119,9 @@ func cleanBools(t *tensor.Tensor, dt tensor.DType) error {
 	return nil
 }
 
-// convertBareStorage converts a storage that was saved on its own to a one-dimensional tensor,
-// which becomes part of the result of liftTree.
+// convertBareStorage converts a storage that was saved on its own to a one-dimensional
+// *[tensor.Tensor], which becomes part of the result of liftTree. It returns the same errors as
+// coverStorage.
 func (l *loader) convertBareStorage(p *pickle.Persistent) (any, error) {
 	h, dt, err := l.coverStorage(p, nil)
 	if err != nil {
