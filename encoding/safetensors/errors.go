@@ -54,7 +54,8 @@ func truncatedError(err, kind error) error {
 	return err
 }
 
-// wrapError adds the path of the file and the name of the tensor to an error.
+// wrapError adds the path of the file and the name of the tensor to an error, which must not be
+// nil. Both may be "".
 func wrapError(path, name string, err error) error {
 	return &encoding.FileError{Path: path, Name: name, Err: err}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// File reads the tensors of a file, or of all files of an index. The headers have been validated.
-// Its methods may be called from several goroutines, but [File.Close] must be called after all
-// other calls have returned.
+// File reads the tensors of a file, or of all files of an index. [Open] and [NewFile] return
+// one; the headers have been validated. Its methods may be called from several goroutines, but
+// [File.Close] must be called after all other calls have returned.
 type File struct {
 	// MaxBytes limits the number of bytes of elements that one call of [File.Tensor] or
 	// [File.Tensors] may read. If it is 0, the limit is the memory available to the process on the
@@ -88,8 +88,8 @@ func (f *File) setMetadata() {
 // caller may modify the returned slice.
 func (f *File) Names() []string { return slices.Clone(f.names) }
 
-// Info returns the dtype and the shape of a tensor. ok is false if there is no tensor with this
-// name.
+// Info returns the dtype and the shape of a tensor. The caller may modify the shape. ok is false
+// if there is no tensor with this name.
 func (f *File) Info(name string) (info Info, ok bool) {
 	if s := f.home[name]; s != nil {
 		info, ok = s.header.infos[name]

@@ -22,14 +22,14 @@ const (
 	metadata   = "__metadata__"
 )
 
-// Info is the dtype and the shape of a tensor.
+// Info is the dtype and the shape of a tensor in a [File].
 type Info struct {
 	DType      tensor.DType
 	Shape      []int
 	begin, end uint64 // offsets from the end of the header
 }
 
-// header is a decoded and validated header.
+// header is a decoded and validated header: the tensors by name, and the metadata.
 type header struct {
 	infos map[string]Info
 	meta  map[string]string
@@ -162,7 +162,7 @@ func (h header) checkOffsets(body uint64) (name string, err error) {
 	return "", nil
 }
 
-// names returns the names of the tensors in file order.
+// names returns the names of the tensors in file order, in a new slice.
 func (h header) names() []string {
 	names := make([]string, 0, len(h.infos))
 	for name := range h.infos {
@@ -228,8 +228,8 @@ func decodeText(d *json.Decoder) (string, error) {
 	return s, nil
 }
 
-// decodeNumbers decodes an array of non-negative integers. The error wraps [ErrHeader] if one
-// overflows an int.
+// decodeNumbers decodes an array of non-negative integers. The error wraps [ErrHeader] if the
+// JSON is another value or a number overflows an int.
 func decodeNumbers(d *json.Decoder) (list []uint64, err error) {
 	if err := expectDelimiter(d, '['); err != nil {
 		return nil, err

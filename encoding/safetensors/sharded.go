@@ -20,7 +20,8 @@ import (
 // indexSuffix is the suffix of index file names. It follows the name of the model.
 const indexSuffix = ".safetensors.index.json"
 
-// cutIndexSuffix returns name without [indexSuffix], in any case, and whether it had it.
+// cutIndexSuffix returns name without [indexSuffix], in any case of letters. ok is false, and
+// model is name, if name does not end with it.
 func cutIndexSuffix(name string) (model string, ok bool) {
 	n := len(name) - len(indexSuffix)
 	if n < 0 || !strings.EqualFold(name[n:], indexSuffix) {
@@ -29,7 +30,7 @@ func cutIndexSuffix(name string) (model string, ok bool) {
 	return name[:n], true
 }
 
-// index maps tensors to the files that contain them.
+// index maps tensors to the files that contain them, as an index file does in JSON.
 type index struct {
 	Metadata  map[string]any    `json:"metadata"`
 	WeightMap map[string]string `json:"weight_map"`
@@ -90,9 +91,10 @@ func readIndex(path string) (ix index, err error) {
 	return ix, nil
 }
 
-// setShard assigns a tensor to the file that the index names, and opens the file if necessary. The
-// error wraps [ErrHeader] if the file name is not a plain name next to the index, or if the file
-// does not contain the tensor.
+// setShard assigns the tensor name to file, the file name in the index, and opens the file if
+// necessary. f.Close closes it, also after an error. The error wraps [ErrHeader] if the file
+// name is not a plain name next to the index, or if the file does not contain the tensor;
+// otherwise it is an error of [Open].
 func (f *File) setShard(name, file string) (err error) {
 	s := f.shards[file]
 	if s == nil {
