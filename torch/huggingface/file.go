@@ -50,8 +50,9 @@ func read(path string) (_ *table, err error) {
 	return t, nil
 }
 
-// decode decodes an Arrow IPC stream. The table refers to the bytes of stream, which must stay
-// valid as long as it is used.
+// decode decodes an Arrow IPC stream to a table. The table refers to the bytes of stream, which
+// must stay valid as long as it is used. It may panic if the stream is damaged: see
+// recoverFaults.
 func decode(stream []byte) (*table, error) {
 	r, err := ipc.NewReaderFromMessageReader(&messages{rest: stream})
 	if err != nil {

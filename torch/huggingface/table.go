@@ -127,8 +127,9 @@ func (t *table) replayMethod(v any) error {
 	}
 }
 
-// sliceRows restricts the table to a range of rows. args are the arguments of pyarrow's
-// Table.slice: the first row and, if not all rows follow, the number of rows.
+// sliceRows restricts the table to a range of rows, cut off at the end of the table. args are
+// the arguments of pyarrow's Table.slice: the first row and, if not all rows follow, the number
+// of rows. The error wraps [value.ErrUnsupported] if an argument is no non-negative integer.
 func (t *table) sliceRows(args value.Tuple) error {
 	var part [2]int64 // the first row and the number of rows
 	part[1] = int64(t.rowCount())

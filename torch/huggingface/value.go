@@ -230,7 +230,7 @@ func (l bools) appendTo(to []any) []any  { return appendElements(to, l) }
 func (l ints) appendTo(to []any) []any   { return appendElements(to, l) }
 func (l floats) appendTo(to []any) []any { return appendElements(to, l) }
 
-// appendElements appends the elements of l to to.
+// appendElements appends each element of l to to, as a value of type T, and returns the slice.
 func appendElements[T any](to []any, l []T) []any {
 	for _, v := range l {
 		to = append(to, v)
