@@ -39,7 +39,8 @@ func (a *Assigner) assignTo(dst reflect.Value, v any) error {
 	return a.assignKnown(dst, v)
 }
 
-// assignKnown is assignTo for a value that is not nil and not assignable to dst.
+// assignKnown converts v and stores it at dst, if v is not nil, not assignable to dst, and not
+// stored by Own. It returns the same errors as [Assigner.Assign].
 func (a *Assigner) assignKnown(dst reflect.Value, v any) error {
 	switch v := v.(type) {
 	case *python.Array:
@@ -176,8 +177,9 @@ func (a *Assigner) assignItems(dst reflect.Value, items []any) error {
 	return nil
 }
 
-// assignFields stores the elements of a tuple in the fields of a struct that represents a tuple.
-// The error wraps [ErrUnsupported] if dst is another struct or has another number of fields.
+// assignFields stores the elements of a tuple in the fields of dst, a struct that represents a
+// tuple: see [FieldsOf]. The error wraps [ErrUnsupported] if dst is another struct or has
+// another number of fields.
 func (a *Assigner) assignFields(dst reflect.Value, items []any) error {
 	fields, tuple, err := FieldsOf(dst.Type())
 	if err != nil {

@@ -27,7 +27,8 @@ const maxDepth = 900
 // Python equivalent, contains itself, or is nested too deeply.
 func (l *Lowerer) Lower(v any) (any, error) { return l.lowerValue(v, 0) }
 
-// lowerValue is [Lowerer.Lower] for a value inside depth other values.
+// lowerValue is [Lowerer.Lower] for a value inside depth other values. The error wraps
+// [ErrUnsupported] if depth exceeds 900.
 func (l *Lowerer) lowerValue(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, Unsupported("values nest deeper than %d, or contain themselves", maxDepth)

@@ -39,8 +39,8 @@ func TensorOf(a *pickle.Array) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// ArrayOf copies a tensor to a new NumPy array. The error wraps [ErrUnsupported] for bfloat16,
-// which NumPy lacks.
+// ArrayOf copies a tensor to a new NumPy array in row-major order. The error wraps
+// [ErrUnsupported] for a dtype that NumPy lacks, such as bfloat16.
 func ArrayOf(t *tensor.Tensor) (*pickle.Array, error) {
 	name := numpy.Descr(t.DType().String())
 	if name == "" {

@@ -82,8 +82,8 @@ func (l *Lowerer) lowerMap(v reflect.Value, depth int) (any, error) {
 	return d, nil
 }
 
-// lowerStruct converts a struct to a dict of its fields, or to a tuple if the struct is tagged as
-// one; see [FieldsOf]. depth is as for lowerValue.
+// lowerStruct converts a struct to a dict of its fields, or to a tuple if the struct is tagged
+// as one; see [FieldsOf], which has the errors. depth is as for lowerValue.
 func (l *Lowerer) lowerStruct(v reflect.Value, depth int) (any, error) {
 	fields, tuple, err := FieldsOf(v.Type())
 	if err != nil {
@@ -106,7 +106,7 @@ func (l *Lowerer) lowerStruct(v reflect.Value, depth int) (any, error) {
 	return d, nil
 }
 
-// A Field is a field of a struct and its name in Python.
+// A Field is a field of a struct: its index for [reflect.Value.Field], and its name in Python.
 type Field struct {
 	Index int
 	Name  string
