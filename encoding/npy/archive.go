@@ -31,7 +31,8 @@ func encodeAll(w io.Writer, tensors map[string]*tensor.Tensor) error {
 	return z.Close()
 }
 
-// Info describes a member of an archive.
+// Info describes a member of an archive, as [Archive.List] returns it. DType and Shape are not
+// set if the header cannot be read.
 type Info struct {
 	Name  string
 	DType tensor.DType
@@ -41,8 +42,9 @@ type Info struct {
 	Err error
 }
 
-// Archive is an open .npz file with a validated directory. Its methods may be called concurrently,
-// but [Archive.Close] must be called after all other calls have returned.
+// Archive is an open .npz file with a validated directory. [OpenArchive] and [NewArchive] return
+// one. Its methods may be called from several goroutines, but [Archive.Close] must be called
+// after all other calls have returned.
 type Archive struct {
 	// MaxBytes limits the number of bytes of elements that one call of [Archive.Tensor] or
 	// [Archive.Tensors] may read. The limit is needed because a compressed archive of 12 MB can
@@ -129,8 +131,8 @@ func (a *Archive) Tensor(name string) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// checkLimit returns an error that wraps [ErrLimit] if the limit does not permit packed compressed
-// bytes to expand to the given number of bytes.
+// checkLimit returns an error that wraps [ErrLimit] if MaxBytes, or its default, does not permit
+// packed compressed bytes to expand to the given number of bytes.
 func (a *Archive) checkLimit(bytes, packed int64) error {
 	return safefile.CheckSize(bytes, safefile.InflatedSize(packed), a.MaxBytes,
 		"raise Archive.MaxBytes if this is intended")
@@ -144,9 +146,9 @@ func (a *Archive) Close() error {
 	return a.file.Close()
 }
 
-// LoadAll reads all arrays of an .npz file, which may be compressed, to the heap. The caller must
-// close them. If some arrays cannot be read, LoadAll may return the others together with an error,
-// like [Archive.Tensors].
+// LoadAll reads all arrays of an .npz file, which may be compressed, to the heap, by name. The
+// caller must close them. If some members are not arrays of numbers, LoadAll returns the others
+// together with an error, like [Archive.Tensors].
 func LoadAll(path string) (map[string]*tensor.Tensor, error) {
 	a, err := OpenArchive(path)
 	if err != nil {

@@ -25,7 +25,7 @@ func Save[T *tensor.Tensor | map[string]*tensor.Tensor](path string, of T) error
 }
 
 // Encode writes to w the bytes that [Save] writes to a file. The error wraps [ErrDType] or
-// [tensor.ErrClosed], or is the error of w.
+// [tensor.ErrClosed], or is the error of w. A part may have been written then.
 func Encode[T *tensor.Tensor | map[string]*tensor.Tensor](w io.Writer, of T) error {
 	switch of := any(of).(type) {
 	case map[string]*tensor.Tensor:
@@ -110,7 +110,8 @@ func Load(path string) (*tensor.Tensor, error) { return open(path, read) }
 // [Load].
 func Map(path string) (*tensor.Tensor, error) { return open(path, mapArray) }
 
-// open opens a file, reads its header and calls how, which must close f.
+// open opens a file, reads its header and calls how, which must close f. It returns the tensor
+// of how, or an [*encoding.FileError].
 func open(path string, how func(f *os.File, h header) (*tensor.Tensor, error)) (*tensor.Tensor, error) {
 	f, err := safefile.Open(path)
 	if err != nil {
@@ -158,8 +159,8 @@ func read(f *os.File, h header) (*tensor.Tensor, error) {
 	return h.viewStorage(t.Storage())
 }
 
-// mapArray maps the elements, or reads them if they must be swapped or are not aligned. It takes
-// ownership of f, also if there is an error.
+// mapArray maps the elements, or reads them if they must be swapped or are not aligned. The
+// caller must close the tensor. It takes ownership of f, also if there is an error.
 func mapArray(f *os.File, h header) (*tensor.Tensor, error) {
 	if h.swapped || h.length%h.dtype.Size() != 0 {
 		return read(f, h)

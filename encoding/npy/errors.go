@@ -38,14 +38,15 @@ func wrapError(path, name string, err error) error {
 	return &encoding.FileError{Path: path, Name: name, Err: err}
 }
 
-// readFull fills b from r. If r ends early, the error wraps [ErrFormat].
+// readFull fills b from r. If r ends early, the error wraps [ErrFormat] and
+// [io.ErrUnexpectedEOF]. Any other error of r is returned unchanged.
 func readFull(r io.Reader, b []byte) error {
 	_, err := io.ReadFull(r, b)
 	return truncatedError(err)
 }
 
 // truncatedError converts the end-of-file errors of [io.ReadFull] to an error that wraps
-// [ErrFormat] and [io.ErrUnexpectedEOF].
+// [ErrFormat] and [io.ErrUnexpectedEOF]. It returns any other err, including nil, unchanged.
 func truncatedError(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return fmt.Errorf("%w: file is truncated: %w", ErrFormat, io.ErrUnexpectedEOF)

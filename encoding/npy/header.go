@@ -19,7 +19,7 @@ const (
 	alignment = 64 // of the elements, in bytes
 )
 
-// header is a decoded array header.
+// header is a decoded array header. readHeader returns it.
 type header struct {
 	dtype   tensor.DType
 	swapped bool // big-endian
@@ -159,7 +159,7 @@ func (h header) normalizeElements(b []byte) {
 	numpy.Clean(h.dtype.String(), b)
 }
 
-// sortedKeys returns the keys of a map in sorted order.
+// sortedKeys returns the keys of a map in sorted order, in a new slice.
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {

@@ -24,7 +24,8 @@ func (p *literal) acceptByte(c byte) bool {
 	return true
 }
 
-// parseDict parses a dict with string keys, which must extend to the end of the text.
+// parseDict parses a dict with string keys, which must extend to the end of the text. The values
+// are strings, ints, bools, and []any for lists and tuples.
 func (p *literal) parseDict() (map[string]any, error) {
 	if !p.acceptByte('{') {
 		return nil, malformed("the header is not a dict")
