@@ -42,7 +42,8 @@ func equalityKey(v any, depth int) (string, error) {
 	return "", fmt.Errorf("%w: %T is not hashable", ErrKey, v)
 }
 
-// joinKeys returns the key of a sequence of items; see equalityKey. tag distinguishes the types of
+// joinKeys returns the key of a sequence of items; see equalityKey, which has the errors. depth
+// is the number of tuples and frozensets around the sequence. tag distinguishes the types of
 // sequences.
 func joinKeys(tag string, items []any, depth int) (string, error) {
 	var b strings.Builder
@@ -65,7 +66,7 @@ func joinKeys(tag string, items []any, depth int) (string, error) {
 const maxKey = 1 << 20
 
 // joinSetKeys returns the key of a frozenset, which does not depend on the order of its members;
-// see equalityKey.
+// see equalityKey, which has the errors. depth is the number of tuples and frozensets around s.
 func joinSetKeys(s *Set, depth int) (string, error) {
 	names := make([]string, 0, len(s.Members()))
 	for _, m := range s.Members() {

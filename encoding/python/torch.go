@@ -3,11 +3,11 @@ package python
 // Size is a torch.Size: the number of elements in each dimension.
 type Size []int
 
-// Device is a torch.device, such as "cpu" or "cuda:0".
+// Device is a torch.device by its name, such as "cpu" or "cuda:0".
 type Device string
 
 // Array is a numpy.ndarray. Data contains the bytes of its elements in row-major order, or in
-// column-major order if Fortran is set.
+// column-major order if Fortran is set. Its size must match DType and Shape.
 type Array struct {
 	DType   string // numpy's dtype.str: byte order, kind and size, such as "<f4" or "|b1"
 	Shape   []int

@@ -12,14 +12,14 @@ type Tuple []any
 // ByteArray is a Python bytearray. One *ByteArray is one object in Python.
 type ByteArray struct{ Bytes []byte }
 
-// Global is the name of a Python class or function.
+// Global is the name of a Python class or function, which is never called.
 type Global struct{ Module, Name string }
 
 // String returns the dotted name.
 func (g Global) String() string { return g.Module + "." + g.Name }
 
-// Record is an object of an unknown Python class. It is pure data: the constructor of the class was
-// not called.
+// Record is an object of an unknown Python class. It is pure data: the constructor of the class
+// was not called. Decoders of pickles return one.
 type Record struct {
 	Class Global
 	Args  Tuple // constructor arguments
