@@ -31,8 +31,8 @@ func encodeAll(w io.Writer, tensors map[string]*tensor.Tensor) error {
 	return z.Close()
 }
 
-// Info describes a member of an archive, as [Archive.List] returns it. DType and Shape are not
-// set if the header cannot be read.
+// Info describes a member of an archive, as [Archive.List] returns it. DType and Shape are valid
+// only if Err is nil.
 type Info struct {
 	Name  string
 	DType tensor.DType

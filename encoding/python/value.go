@@ -12,7 +12,7 @@ type Tuple []any
 // ByteArray is a Python bytearray. One *ByteArray is one object in Python.
 type ByteArray struct{ Bytes []byte }
 
-// Global is the name of a Python class or function, which is never called.
+// Global is the name of a Python class or function: its module, and its name within the module.
 type Global struct{ Module, Name string }
 
 // String returns the dotted name.

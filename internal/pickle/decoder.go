@@ -60,7 +60,7 @@ func (d *Decoder) Decode() (any, error) {
 }
 
 // Unmarshal decodes the pickle b, which must not be followed by other bytes. It returns the same
-// errors as [Decoder.Decode], except that an empty b is a [*SyntaxError]. The value may share
+// errors as [Decoder.Decode], except that an empty b is a [*SyntaxError]. The value shares no
 // memory with b.
 func Unmarshal(b []byte, allowed Globals, limits Limits) (any, error) {
 	return decodeSource(source{ahead: b}, int64(len(b)), allowed, limits)

@@ -215,7 +215,8 @@ func numbersOf(v any) ([]float64, bool) {
 	return all, true
 }
 
-// showValue formats a Python value for an error, in at most about 60 characters.
+// showValue formats a Python value for an error, roughly as Python prints it. Long strings and
+// lists are cut off.
 func showValue(v any) string {
 	switch v := v.(type) {
 	case nil:
