@@ -47,7 +47,8 @@ type ahead struct {
 	ended  *time.Timer
 }
 
-// numbered is a descriptor that was received ahead, and the key by which a message refers to it.
+// numbered is a descriptor that was received ahead, and its key in the message that refers to
+// it.
 type numbered struct {
 	key  int64
 	file *os.File

@@ -187,9 +187,9 @@ func (w *loaderWorker) countSource(labeled bool) {
 // see [Child.Labeled].
 func (w *loaderWorker) hasLabels() bool { return w.labeled > 0 && w.labeled == w.sources }
 
-// withLabels returns a copy of samples in which each label, an int64 tensor without dimensions,
-// is an int64. Each [data.Sample] is then an array, which is encoded as a tuple. If the data
-// sets have no labels, it returns samples itself.
+// withLabels returns a copy of samples with labels as int64 values: a label is an int64 tensor
+// without dimensions. Each [data.Sample] becomes an array, which is encoded as a tuple. If the
+// data sets have no labels, it returns samples itself.
 func (w *loaderWorker) withLabels(samples []any) []any {
 	if !w.hasLabels() {
 		return samples

@@ -229,8 +229,8 @@ func (c *CUDATensor) senderPID() int {
 	return pid
 }
 
-// readHandles sets the fields of c for which o has arguments only if the storage is not empty:
-// the handle, the counter and the event.
+// readHandles sets the handle, the counter and the event of c. o has these arguments only if the
+// storage is not empty.
 func (c *CUDATensor) readHandles(o *pickle.Object) (err error) {
 	if c.Handle, err = value.Arg[[]byte](o, 7); err != nil {
 		return err

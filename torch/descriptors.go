@@ -144,7 +144,7 @@ func (e *exporter) encodeSocket(c net.Conn) (any, error) {
 }
 
 // encodeConnectionOn returns the encoding of a Connection on a descriptor. df is the encoded
-// descriptor; reads and writes say in which directions the receiver may use it.
+// descriptor. reads and writes are the directions that the receiver may use.
 func encodeConnectionOn(df *pickle.Object, reads, writes bool) *pickle.Object {
 	return &pickle.Object{Class: rebuildConn, Args: python.Tuple{df, reads, writes}}
 }

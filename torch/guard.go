@@ -12,8 +12,8 @@ import (
 // by f are not guarded.
 func Guard(f func()) (err error) { return guardFaults(regions.containsAddr, f) }
 
-// guardFaults is [Guard] for faults at the addresses for which holds returns true. It passes on
-// other faults as panics.
+// guardFaults is [Guard] for faults at the addresses that holds reports. It passes on other
+// faults as panics.
 func guardFaults(holds func(addr uintptr) bool, f func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

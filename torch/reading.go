@@ -264,8 +264,8 @@ func (m *arrivals) assignNumber(b []byte) arrival {
 	return arrival{number: m.last, bytes: b}
 }
 
-// takeFirst removes and returns the first message, for which the caller must call recordReceived
-// or reinsertMessage. ok is false if there is none.
+// takeFirst removes and returns the first message. The caller must call recordReceived or
+// reinsertMessage for it. ok is false if there is none.
 func (m *arrivals) takeFirst() (a arrival, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -86,7 +86,7 @@ func (s *sharer) serve() {
 	})
 }
 
-// addDescriptor takes ownership of f and returns the key with which one process can fetch it.
+// addDescriptor takes ownership of f and returns its key. One process can fetch f by the key.
 // The sharer closes f after keepFor, 10 minutes, if it was not fetched.
 func (s *sharer) addDescriptor(f *os.File) int64 {
 	s.mu.Lock()

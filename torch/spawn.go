@@ -97,7 +97,7 @@ const (
 )
 
 // start starts the interpreter, and sets the fields of p. It returns the write end of the pipe
-// from which spawn_main reads the pickles. The caller must keep it open while the process lives,
+// that carries the pickles to spawn_main. The caller must keep it open while the process lives,
 // because closing it tells the process that this one has ended. On an error, the caller must
 // close p.
 func (py Python) start(ctx context.Context, p *Process) (*os.File, error) {

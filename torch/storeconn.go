@@ -280,8 +280,8 @@ func cancelIO(ctx context.Context, c net.Conn) (stop func()) {
 	}
 }
 
-// exchangeRequest sends the encoded request b and calls read for its reply, in which a value may
-// have at most most bytes. It closes the connection on an error, which wraps [ErrClosed] if the
+// exchangeRequest sends the encoded request b and calls read for its reply. most limits a value
+// in the reply, in bytes. It closes the connection on an error, which wraps [ErrClosed] if the
 // server has disconnected, and is [context.Cause] if ctx is done.
 func (c *storeConn) exchangeRequest(ctx context.Context, b []byte, most int64, read func(storeReply) error) error {
 	stop := cancelIO(ctx, c)

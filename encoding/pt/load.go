@@ -36,8 +36,8 @@ type Options struct {
 	Skip func(keys string, err error) bool
 }
 
-// storageLimit returns the limit for all storages of a file of size bytes together, to which
-// each storage is added as it is opened.
+// storageLimit returns the limit for all storages of a file of size bytes together. Each storage
+// is added to it as it is opened.
 func (o Options) storageLimit(size int64) *safefile.Limit {
 	return &safefile.Limit{Most: o.MaxBytes, Fills: size,
 		Remedy: "raise Options.MaxBytes if this is intended, or map the file (Options.Mmap)"}
