@@ -122,7 +122,7 @@ func (c Child) loaderWorker(ctx context.Context, args python.Tuple, stateful boo
 
 // serve answers the DataLoader's requests until it sends None, and then closes the data set. If
 // failed is not nil, serve does not open the data set, and the script gets that error. The
-// returned error is one of the connection, after which no batch can be sent.
+// returned error is one of the connection, of a malformed request, or of closing the data set.
 func (w *loaderWorker) serve(ctx context.Context, failed error) error {
 	if failed == nil {
 		failed = w.recoverPanic(func() error { return w.open(ctx) })

@@ -45,9 +45,10 @@ type pipeQueue struct {
 	free           *semaphore // counts the free places; nil for a SimpleQueue
 }
 
-// NewQueue creates a multiprocessing.Queue to be passed to [Spawn]. It holds at most size messages;
-// 0 means no limit. Tensors are sent by o.Strategy. [Auto] means [FileDescriptor] here, because the
-// receiver is unknown. The caller must close the queue after the processes that use it have ended.
+// NewQueue creates a multiprocessing.Queue to be passed to [Spawn]. It holds at most size
+// messages; 0 means no limit. It panics if size is not in the range from 0 to 2^31-1. Tensors
+// are sent by o.Strategy. [Auto] means [FileDescriptor] here, because the receiver is unknown.
+// The caller must close the queue after the processes that use it have ended.
 func NewQueue(size int, o Options) (Queue, error) {
 	q, err := newPipeQueue(o)
 	if err != nil {

@@ -265,8 +265,8 @@ type Process struct {
 // PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done returns a channel that is closed when the process has ended and the handover of its
-// unreceived messages is over, at most a second after the end.
+// Done returns a channel that is closed when the process has ended and its messages that are not
+// received yet have been taken over. The handover delays that by a second at most.
 func (p *Process) Done() <-chan struct{} { return p.ended }
 
 // Wait blocks until the process has ended, and returns nil or a *[ProcessError]. If ctx is done
