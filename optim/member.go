@@ -89,7 +89,14 @@ func (c class) decodeSettings(group map[string]any) []error {
 			}
 		}
 	}
-	return decodeSettings(c.settings, group, passing...)
+	problems := decodeSettings(c.settings, group, passing...)
+	for _, s := range c.settings {
+		_, isFlag := s.get().(bool)
+		if _, written := group[s.key]; isFlag && !written && s.set != nil {
+			s.set(false) // as PyTorch's __setstate__ does for the file of an older version
+		}
+	}
+	return problems
 }
 
 // finding is the decoded state of one parameter. If there was none, steps is 0.

@@ -82,7 +82,7 @@ func textSetting(key string, p *string, words ...string) setting {
 }
 
 // flagSetting returns a setting for *p that may be missing, because older versions of PyTorch do
-// not write it; *p is unchanged then.
+// not write it. *p is unchanged then, but false after the load of an optimizer.
 func flagSetting(key string, p *bool) setting {
 	return setting{key, false, func() any { return *p }, func(v any) error {
 		on, ok := v.(bool)

@@ -139,6 +139,17 @@ func edited(edit func(d *optim.StateDict)) optim.StateDict {
 	return d
 }
 
+// Older versions of PyTorch do not write each flag, which is then False.
+func TestLoad_MissingFlagsAreFalse(t *testing.T) {
+	_, seq := one(1)
+	o := optim.NewAdam(seq, optim.AdamOptions{LR: 0.5, Maximize: true})
+	old := edited(func(d *optim.StateDict) { delete(d.ParamGroups[0], "maximize") })
+	testutil.NoError(t, optim.Load(o, old))
+	if v := optim.State(o).ParamGroups[0]["maximize"]; v != false {
+		t.Errorf("maximize is %v, want false", v)
+	}
+}
+
 func TestLoad_RefusesWhatDoesNotFit(t *testing.T) {
 	adam := func() optim.Optimizer { _, seq := one(1); return optim.NewAdam(seq, optim.AdamOptions{LR: 0.5}) }
 	sgd := func() optim.Optimizer { _, seq := one(1); return optim.NewSGD(seq, optim.SGDOptions{LR: 0.5}) }

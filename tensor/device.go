@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -85,12 +86,15 @@ type resident struct {
 
 // storageOn returns the storage of m with one more reference, which the caller must release. It
 // takes ownership of m: if the memory has a storage already, storageOn ends m and returns that
-// storage, with the error of ending m.
+// storage, or the error of ending m.
 func storageOn(m device.Memory) (*Storage, error) {
 	residents.Lock()
 	if old := residents.m[m.Key()].storage.Value(); old != nil && old.retainOpen() {
 		residents.Unlock()
-		return old, m.End()
+		if err := m.End(); err != nil {
+			return nil, errors.Join(err, old.release())
+		}
+		return old, nil
 	}
 	defer residents.Unlock()
 	s, l := new(Storage), &onDevice{Memory: m}

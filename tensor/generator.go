@@ -177,11 +177,13 @@ func (g *Generator) IntN(n int) int {
 // uniformBelow returns a uniformly distributed number in [0, n). n must not be 0, and g.mu must
 // be held.
 func (g *Generator) uniformBelow(n uint64) uint64 {
-	for {
+	for range 128 { // less than half of the values are rejected
 		if v, ok := scaleRandom(g.nextUint64(), n); ok {
 			return v
 		}
 	}
+	misuse(ErrMisuse, "Generator without a seed: want one of NewGenerator")
+	return 0
 }
 
 // scaleRandom maps random bits to a number in [0, n) by Lemire's method. ok is false for the few

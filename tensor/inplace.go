@@ -94,8 +94,10 @@ func (t *Tensor) boundNumber(v float64) *Tensor {
 // integerRange returns the range of an integer dtype, as floats that can be converted to it.
 func (d DType) integerRange() (lo, hi float64) {
 	switch d {
-	case Uint8:
-		return 0, 255
+	case Uint8, Uint16, Uint32:
+		return 0, float64(uint64(1)<<(8*d.Size()) - 1)
+	case Uint64:
+		return 0, 1<<64 - 2048
 	case Int64:
 		return -(1 << 63), 1<<63 - 1024
 	}

@@ -143,6 +143,7 @@ func (q *pipeQueue) Put(ctx context.Context, v any) error {
 		out.withdrawMessage()
 		return fmt.Errorf("put: %w", err)
 	}
+	out.closeTransferred()
 	return nil
 }
 

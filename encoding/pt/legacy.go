@@ -143,7 +143,7 @@ func (l *legacy) openStorage(key string, _ tensor.DType, size int64) (*tensor.Te
 		return nil, malformed("missing storage %q", key)
 	}
 	var length [8]byte
-	if _, err := l.from.ReadAt(length[:], at); err != nil {
+	if err := l.from.readFull(length[:], at); err != nil {
 		return nil, err
 	}
 	p := l.places[key]

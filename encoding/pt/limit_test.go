@@ -2,6 +2,8 @@ package pt_test
 
 import (
 	"errors"
+	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,6 +40,37 @@ func TestRegression_S4_2_AFileOfTorchHasALimit(t *testing.T) {
 		if !errors.Is(err, c.want) || err != nil &&
 			(!errors.As(err, &file) || !strings.Contains(err.Error(), "Options.MaxBytes")) {
 			t.Errorf("%s: %v, not %v", name, err, c.want)
+		}
+	}
+}
+
+// A truncated is a source that ends before the size that it was said to have. If it does not, it
+// returns io.EOF with the last bytes, which an io.ReaderAt may.
+type truncated struct{ b []byte }
+
+func (r truncated) ReadAt(b []byte, off int64) (n int, err error) {
+	if off < int64(len(r.b)) {
+		n = copy(b, r.b[off:])
+	}
+	if off+int64(n) == int64(len(r.b)) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Decode returns an error instead of elements that it has not read.
+func TestDecode_SourceEndsEarly(t *testing.T) {
+	whole, err := os.ReadFile("testdata/legacy-1.13.pt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := int64(len(whole))
+	if _, err := pt.Decode(truncated{whole}, size, pt.Options{}); err != nil {
+		t.Errorf("a complete source: %v", err)
+	}
+	for cut := range 32 {
+		if _, err := pt.Decode(truncated{whole[:len(whole)-cut-1]}, size, pt.Options{}); err == nil {
+			t.Errorf("no error although the last %d bytes are missing", cut+1)
 		}
 	}
 }

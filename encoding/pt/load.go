@@ -107,15 +107,20 @@ type contents struct {
 	file *os.File // nil if not an os.File
 }
 
-// fill reads the bytes at the offset at into t, as many as t has.
+// fill reads the bytes at the offset at into t, as many as t has. It returns an error if there are
+// fewer.
 func (c contents) fill(t *tensor.Tensor, at int64) error {
 	if c.file != nil {
 		return foreignTensors.ReadFileAt(t, c.file, at)
 	}
-	if _, err := c.ReadAt(tensor.Bytes(t), at); err != nil && err != io.EOF {
-		return err
-	}
-	return nil
+	return c.readFull(tensor.Bytes(t), at)
+}
+
+// readFull reads exactly len(b) bytes at the offset at. The error is [io.ErrUnexpectedEOF] or
+// [io.EOF] if there are fewer.
+func (c contents) readFull(b []byte, at int64) error {
+	_, err := io.ReadFull(io.NewSectionReader(c, at, int64(len(b))), b)
+	return err
 }
 
 // Close closes the file, if there is one. The caller owns any other source.

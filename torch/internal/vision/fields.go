@@ -200,7 +200,9 @@ func numbersOf(v any) ([]float64, bool) {
 		if t == nil || t.Numel() > mostNumbers {
 			return nil, false
 		}
-		return slices.Clone(tensor.Data[float64](t.Clone().To(tensor.Float64))), true
+		all := slices.Clone(tensor.Data[float64](t.Clone().To(tensor.Float64)))
+		finite := !slices.ContainsFunc(all, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
+		return all, finite
 	}
 	items, ok := listOf(v)
 	if !ok || len(items) > mostNumbers {
