@@ -31,13 +31,14 @@ func NewArray[T Number](n int) (*Array[T], error) {
 	return &Array[T]{mutexOf(o)}, nil
 }
 
-// newNumbers allocates an object with a mutex and n numbers of type T.
+// newNumbers allocates an object with a mutex and n zero numbers of type T. It returns [ErrSize]
+// if n is negative or too large. name is the name of the generic type on the wire.
 func newNumbers[T Number](name string, n int) (*object, error) {
 	return newCells(name, n, arena.SizeOf[T]())
 }
 
-// newCells allocates an object with a mutex and n elements of size bytes. The object's flag stores
-// n.
+// newCells allocates an object with a mutex and n zeroed elements of size bytes each. It returns
+// [ErrSize] if n is negative or the elements exceed 2^48 bytes. The object's flag stores n.
 func newCells(name string, n, size int) (*object, error) {
 	if err := checkSize(name, n, 0, 1<<48/size); err != nil {
 		return nil, err
@@ -79,7 +80,8 @@ func (a *Array[T]) At(i int) (v T, err error) {
 	return v, err
 }
 
-// Set sets element i to v. It returns [ErrIndex] if i is out of range.
+// Set atomically sets element i to v. A negative i counts from the end. It returns [ErrIndex] if
+// i is out of range, or [ErrClosed] if a is closed.
 func (a *Array[T]) Set(i int, v T) error {
 	return a.withElems(i, 1, func(n arena.Numbers[T]) { n.Set(0, v) })
 }
@@ -99,8 +101,9 @@ func (a *Array[T]) CompareAndSwap(i int, old, v T) (swapped bool, err error) {
 }
 
 // Read copies the elements starting at index i into dst, until dst is full. Each element is read
-// atomically, but the caller must hold the Mutex to read a consistent snapshot of several. It
-// returns [ErrIndex] if there are fewer than len(dst) elements from i on.
+// atomically, but the caller must hold the Mutex to read a consistent snapshot of several. A
+// negative i counts from the end. It returns [ErrIndex] if there are fewer than len(dst)
+// elements from i on.
 func (a *Array[T]) Read(i int, dst []T) error {
 	return a.withElems(i, len(dst), func(n arena.Numbers[T]) {
 		for k := range dst {
@@ -109,8 +112,10 @@ func (a *Array[T]) Read(i int, dst []T) error {
 	})
 }
 
-// Write copies src to the elements starting at index i. It returns [ErrIndex] if there are fewer
-// than len(src) elements from i on; then it writes none.
+// Write copies src to the elements starting at index i. Each element is written atomically, but
+// the caller must hold the Mutex if others must not see only some of them. A negative i counts
+// from the end. It returns [ErrIndex] if there are fewer than len(src) elements from i on; then
+// it writes none.
 func (a *Array[T]) Write(i int, src []T) error {
 	return a.withElems(i, len(src), func(n arena.Numbers[T]) {
 		for k, v := range src {
@@ -119,14 +124,17 @@ func (a *Array[T]) Write(i int, src []T) error {
 	})
 }
 
-// withElems calls f with the n elements starting at index i.
+// withElems calls f with the n elements starting at index i. A negative i counts from the end.
+// It returns [ErrIndex] if the range is out of bounds, and [ErrClosed] if a is closed; then f is
+// not called.
 func (a *Array[T]) withElems(i, n int, f func(arena.Numbers[T])) error {
 	return a.obj.withSpan(i, n, func(at int) { f(arena.NumbersIn[T](a.obj.sync.Data())[at : at+n]) })
 }
 
-// withSpan calls f with the non-negative index of element i, after checking that n elements follow
-// from there. A negative i counts from the end. It returns [ErrIndex] if the range is out of
-// bounds. The object stays open until f returns.
+// withSpan calls f with the non-negative index of element i, after checking that the object has
+// at least n elements from there on. A negative i counts from the end. It returns [ErrIndex] if
+// the range is out of bounds, and [ErrClosed] if o is closed; then f is not called. The object
+// stays open until f returns.
 func (o *object) withSpan(i, n int, f func(at int)) error {
 	if err := o.beginOp(); err != nil {
 		return err
@@ -150,8 +158,10 @@ func resolveIndex(i, n int) int {
 	return i
 }
 
-// readNumbers decodes an object of elements of size bytes each. The object's flag holds their
-// number, which must fit into the object's memory because the sender may be corrupt.
+// readNumbers decodes an object with elements of size bytes each. It returns [ErrType] if the
+// encoded type name differs from name. The object's flag holds the number of elements; because
+// the sender may be corrupt, readNumbers returns [ErrNotObject] if they do not fit into the
+// object's memory.
 func readNumbers(d *codec.Decoder, name string, size int) (*object, error) {
 	o, err := readObject(d, name, arena.FormMutex)
 	if err != nil {

@@ -44,9 +44,10 @@ func NewBarrier(parties int) (*Barrier, error) {
 // Wait blocks until all parties have arrived. It returns the number of parties that arrived
 // earlier, from 0 to Parties()-1, so that exactly one caller gets 0 and can act as the leader.
 //
-// If ctx is done first, Wait breaks the barrier: all parties get [ErrBroken] until [Barrier.Reset].
-// [Barrier.Abort], a failing Action and the death of a member break it as well. After a death the
-// error wraps a *shm.PeerError that identifies the dead member.
+// If ctx is done first, Wait breaks the barrier: all parties get [ErrBroken] until
+// [Barrier.Reset], and the error of this call also wraps the error of ctx. [Barrier.Abort], a
+// failing Action and the death of a member break it as well. After a death the error wraps a
+// *shm.PeerError that identifies the dead member.
 func (b *Barrier) Wait(ctx context.Context) (before int, err error) {
 	if err := b.obj.beginOp(); err != nil {
 		return 0, err
@@ -64,10 +65,11 @@ func (b *Barrier) Abort() error {
 	return b.obj.runOp(context.Background(), "abort", nil, func() error { b.shm().Abort(); return nil })
 }
 
-// Watch blocks until ready returns true or ctx is done. The watcher is not a party: it neither
-// completes a round nor breaks the barrier. Watch calls ready immediately, at the end of each
-// round, after each Abort, and when a process of the domain was found dead. ready must return
-// quickly and must not block.
+// Watch blocks until ready returns true, and then returns nil, or until ctx is done, and then
+// returns an error that wraps the error of ctx. The watcher is not a party: it neither completes
+// a round nor breaks the barrier. Watch calls ready immediately, at the end of each round, after
+// each Abort, and when a process of the domain was found dead. ready must return quickly and
+// must not block.
 func (b *Barrier) Watch(ctx context.Context, ready func() bool) error {
 	return b.obj.runOp(ctx, "watch", nil, func() error { return b.shm().Watch(ctx, ready) })
 }
@@ -92,7 +94,8 @@ func (b *Barrier) Broken() bool {
 }
 
 // Dead returns one error per member that has died since the last [Barrier.Reset]. Each wraps
-// [ErrBroken]. Dead probes every member, so it detects a death that was not noticed before.
+// [ErrBroken]. Dead probes every member, so it detects a death that was not noticed before. It
+// returns nil if no member died or if the barrier is closed.
 func (b *Barrier) Dead() []*arena.PeerError {
 	if b.obj.beginOp() != nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // A BytesReceiver receives messages of type []byte. It is implemented by *[PipeEnd] and *[Conn]
-// with []byte as their type parameter.
+// with []byte as their type parameter. Other packages cannot implement it.
 type BytesReceiver interface {
 	Recv(ctx context.Context) ([]byte, error)
 	recvBody(ctx context.Context, read func(*codec.Decoder) error) error
@@ -79,8 +79,9 @@ func RecvBytes(ctx context.Context, from BytesReceiver, maxLength int) (msg []by
 	return msg, err
 }
 
-// bytesOf decodes a message of type []byte without copying it. The result aliases the decoder's
-// buffer and must not be used after the message is released.
+// bytesOf decodes a message of type []byte without copying it. A nil slice was sent as nil and
+// is returned as nil. The result aliases the decoder's buffer and must not be used after the
+// message is released.
 func bytesOf(d *codec.Decoder) (b []byte, err error) {
 	if d.IsNil() { // nil slice
 		return nil, d.Finish()
@@ -95,8 +96,9 @@ func (c *PipeEnd[S, R]) recvBody(ctx context.Context, read func(*codec.Decoder) 
 	return c.in.getBody(ctx, read)
 }
 
-// getBody receives a message and calls read to decode it. read must not retain the decoder's
-// memory: it is reused after read returns.
+// getBody receives a message and calls read to decode it. It returns the errors of
+// [Receiver.Get], or the error of read; in both of the last cases the message was taken. read
+// must not retain the decoder's memory: it is reused after read returns.
 func (r *Receiver[T]) getBody(ctx context.Context, read func(*codec.Decoder) error) error {
 	if err := r.end.beginOp(); err != nil {
 		return err

@@ -74,8 +74,9 @@ func (c *Cond) Wait(ctx context.Context) error {
 	})
 }
 
-// WaitFor calls [Cond.Wait] in a loop until ready returns true. The caller must hold the Mutex;
-// ready is called with the Mutex held. The errors are the same as for Wait.
+// WaitFor calls [Cond.Wait] in a loop until ready returns true; then it returns nil with the
+// Mutex held. The caller must hold the Mutex; ready is called with the Mutex held. The errors
+// are the same as for Wait, which also documents whether the Mutex is held after an error.
 func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 	for !ready() {
 		if err := c.Wait(ctx); err != nil {
@@ -85,9 +86,9 @@ func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 	return nil
 }
 
-// Notify wakes up to n waiting goroutines. The caller should hold the Mutex. If it dies before
-// notifying, the next process to lock the Mutex gets [ErrOwnerDied], and must call [Cond.NotifyAll]
-// before [Mutex.MarkConsistent].
+// Notify wakes up to n waiting goroutines. The caller should hold the Mutex. If the caller holds
+// the Mutex and its process dies before notifying, the next process to lock the Mutex gets
+// [ErrOwnerDied], and must call [Cond.NotifyAll] before [Mutex.MarkConsistent].
 func (c *Cond) Notify(n int) error {
 	return c.obj.runOp(context.Background(), "notify", nil, func() error {
 		arena.Cond{Sync: c.obj.sync}.Notify(n)

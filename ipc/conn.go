@@ -37,7 +37,8 @@ const frameValue = 'V'
 // maxValue limits the encoded size of a value on a stream, in bytes.
 const maxValue = 64 << 20
 
-// Shared reports whether shared memory is passed by reference.
+// Shared reports whether shared memory is passed by reference. If it is false, values are passed
+// by copy.
 func (c *Conn[T]) Shared() bool { return c.pipe != nil }
 
 // Send sends v, and blocks while the connection's buffers are full. The caller must still close v.
@@ -59,7 +60,8 @@ func (c *Conn[T]) Send(ctx context.Context, v T) error {
 	return err
 }
 
-// sendCopy sends a message with copies of its blocks.
+// sendCopy sends a message with copies of its blocks over the stream. It returns [ErrShared] if
+// a block cannot be copied.
 func (c *Conn[T]) sendCopy(ctx context.Context, m codec.Message) error {
 	blocks, ok, err := crossing.Copies(m)
 	if err != nil {
@@ -92,7 +94,8 @@ func (c *Conn[T]) Recv(ctx context.Context) (v T, err error) {
 	return v, nil
 }
 
-// wrapHost adds the sender's host to err if it is another machine.
+// wrapHost adds the sender's host to the text of err if the sender is another machine. It
+// returns err unchanged otherwise, and nil if err is nil. c must be a connection by stream.
 func (c *Conn[T]) wrapHost(err error) error {
 	if host := c.stream.Host(); err != nil && host != "" {
 		return fmt.Errorf("%w (sent by %s)", err, host)
@@ -100,8 +103,8 @@ func (c *Conn[T]) wrapHost(err error) error {
 	return err
 }
 
-// recvMessage receives an encoded value from the stream. The caller owns one reference to each
-// copied block.
+// recvMessage receives an encoded value from the stream. c must be a connection by stream. The
+// caller owns one reference to each copied block.
 func (c *Conn[T]) recvMessage(ctx context.Context) (m codec.Message, err error) {
 	m, blocks, err := crossing.Recv(ctx, c.stream, frameValue)
 	if err != nil {

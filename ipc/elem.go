@@ -9,7 +9,8 @@ import (
 
 func elemName[T any]() string { return codec.FullName(reflect.TypeFor[T]()) }
 
-// shortName shortens a type name for errors: it drops the directories of package paths.
+// shortName shortens a type name for errors: it drops the directories of package paths, so
+// "example.com/a/b.T" becomes "b.T".
 func shortName(elem string) string {
 	var short []byte
 	for i := range len(elem) {

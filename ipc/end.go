@@ -52,8 +52,8 @@ func (e *end) beginOp() error {
 	return err
 }
 
-// beginOpAlone is like beginOp, and also reports whether no other operation is in progress. See
-// [hold.beginOpAlone].
+// beginOpAlone is like beginOp, and also reports whether this is the only operation in progress.
+// If alone is true, the caller may use e.out and e.in until endOp; see [hold.beginOpAlone].
 func (e *end) beginOpAlone() (alone bool, err error) {
 	if e == nil { // zero Sender or Receiver
 		return false, ErrClosed
@@ -61,8 +61,8 @@ func (e *end) beginOpAlone() (alone bool, err error) {
 	return e.port.beginOpAlone()
 }
 
-// endOp ends an operation. It is a method of the end, not of the port, because it must keep the end
-// reachable until the operation is over.
+// endOp ends an operation that was begun by beginOp or beginOpAlone. It is a method of the end,
+// not of the port, because it must keep the end reachable until the operation is over.
 func (e *end) endOp() {
 	e.port.endOp()
 	runtime.KeepAlive(e)
@@ -99,7 +99,8 @@ func (e *end) cap() int {
 	return e.ring.Cap() // does not need the block: Cap is cached in the view
 }
 
-// clone returns a new end for the same side of the same queue, with its own references.
+// clone returns a new end for the same side of the same queue, with its own references. The
+// caller must close it.
 func (e *end) clone() (*end, error) {
 	if err := e.beginOp(); err != nil {
 		return nil, err
@@ -123,7 +124,8 @@ func newPort(d *arena.Domain, block, token arena.Handle, elem string) *port {
 	return &port{hold: hold{d: d, blocks: []arena.Handle{token, block}}, block: block, token: token, elem: elem}
 }
 
-// openRing opens the ring's view. On error it releases the port's references.
+// openRing opens p's view of the ring, p.ring. It must be called before p is used. On error it
+// releases both references of p.
 func (p *port) openRing() (err error) {
 	if p.ring, err = p.d.OpenRing(p.block); err != nil {
 		return errors.Join(err, p.d.Release(p.token), p.d.Release(p.block))
@@ -135,8 +137,8 @@ func (p *port) openRing() (err error) {
 // endTags describes the encoding: [element type, policy, ring, token].
 var endTags = &codec.Tags{Type: "end of a queue", Fields: []int{4}}
 
-// marshal encodes references to the end's blocks. The message becomes another owner of the end, so
-// the end stays entered until the encoder is done.
+// marshal encodes references to the end's blocks. The message becomes another owner of the end,
+// so the operation that marshal begins on the end lasts until the encoder is done.
 func (e *end) marshal(enc *codec.Encoder) error {
 	if err := e.beginOp(); err != nil {
 		return fmt.Errorf("send queue end: %w", err)
@@ -153,8 +155,8 @@ func (e *end) marshal(enc *codec.Encoder) error {
 }
 
 // unmarshalEnd decodes an end. The end owns one reference to each of its two blocks. It returns
-// [ErrType] if the element type differs from elem, and [ErrNotEnd] if the blocks are not a ring
-// with its token for side s.
+// [ErrType] if the name of the element type differs from elem, and [ErrNotEnd] if the blocks are
+// not a ring with its token for side s.
 func unmarshalEnd(dec *codec.Decoder, elem string, s side) (*end, error) {
 	p, err := readPort(dec, elem)
 	if err != nil {

@@ -86,9 +86,10 @@ func init() {
 	codec.RegisterError("ipc.ErrPeer", ErrPeer)
 }
 
-// shmError translates an error of package arena to the errors of this package. state is the
-// sentinel that describes the blocked operation, such as [ErrLocked], or nil; it is part of the
-// error if ctx exceeded its deadline.
+// shmError translates an error of package arena to the errors of this package, and returns nil
+// if err is nil. op names the operation for the text. state is the sentinel that describes the
+// blocked operation, such as [ErrLocked], or nil; it is part of the error if ctx exceeded its
+// deadline.
 func shmError(ctx context.Context, op string, err, state error) error {
 	switch err { // no errors.Is: a wrapped arena.ErrClosed is about a closed block
 	case nil:
@@ -115,8 +116,9 @@ func shmError(ctx context.Context, op string, err, state error) error {
 	return fmt.Errorf("%s: %w", op, err)
 }
 
-// contextError returns the error of a done ctx. It wraps state, if not nil, if the deadline was
-// exceeded.
+// contextError returns the error of an operation op that ended because ctx is done. It wraps the
+// error and the cause of ctx, and also state, if not nil, if the deadline was exceeded. ctx must
+// be done.
 func contextError(ctx context.Context, op string, state error) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {

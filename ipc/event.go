@@ -42,7 +42,8 @@ func (e *Event) IsSet() bool {
 	return e.shm().IsSet()
 }
 
-// Wait blocks until the flag is set or ctx is done.
+// Wait blocks until the flag is set, and then returns nil. If ctx is done first, it returns an
+// error that wraps the error of ctx.
 func (e *Event) Wait(ctx context.Context) error {
 	return e.obj.runOp(ctx, "wait", nil, func() error { return e.shm().Wait(ctx) })
 }

@@ -43,7 +43,8 @@ func isHostPort(addr string) bool {
 	return i >= 0 && err == nil && !strings.ContainsAny(addr, "/@")
 }
 
-// listenRemote starts listening for other machines.
+// listenRemote starts listening on host for other machines, by transport t, and returns when the
+// socket listens. [Listener.Accept] returns the connections.
 func (l *Listener[T]) listenRemote(t *link.Transport, host string) (err error) {
 	l.ctx, l.end = context.WithCancel(context.Background())
 	l.scheme = "tcp" + schemeEnd

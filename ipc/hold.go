@@ -34,9 +34,9 @@ func (h *hold) beginOp() error {
 	return err
 }
 
-// beginOpAlone is like beginOp, and also reports whether no other operation or lock is in progress.
-// Until the caller leaves, no other call returns true, so the caller may use state that belongs to
-// a single operation.
+// beginOpAlone is like beginOp, and also reports whether no other operation or lock is in
+// progress. Until the caller calls endOp, no other call returns true, so the caller may use
+// state that belongs to a single operation.
 func (h *hold) beginOpAlone() (alone bool, err error) {
 	n := h.users.Add(1)
 	if n&holdClosed != 0 {
@@ -46,15 +46,17 @@ func (h *hold) beginOpAlone() (alone bool, err error) {
 	return n == 1, nil
 }
 
-// keepHeld turns an operation into a held lock or lease, which lasts until dropHeld.
+// keepHeld turns the caller's operation into a held lock or lease, which lasts until dropHeld or
+// tryDropHeld. The caller must not call endOp for that operation.
 func (h *hold) keepHeld() { h.users.Add(holdKept - 1) }
 
-// isHolding reports whether a lock or lease is held now.
+// isHolding reports whether this hold has a lock or a lease that was not dropped yet.
 func (h *hold) isHolding() bool { return h.users.Load()&holdKeptMask != 0 }
 
 func (h *hold) dropHeld() { h.tryDropHeld() }
 
-// tryDropHeld drops one held lock or lease, and reports whether there was one.
+// tryDropHeld drops one held lock or lease, and reports whether there was one. If it was the
+// last use of a closed hold, tryDropHeld releases the references.
 func (h *hold) tryDropHeld() bool {
 	for {
 		n := h.users.Load()
@@ -76,8 +78,9 @@ func (h *hold) endOp() {
 	}
 }
 
-// close wakes the blocked operations, and releases the references once the last operation and lock
-// have ended. It is idempotent.
+// close wakes the blocked operations, and releases the references once the last operation and
+// lock have ended. It is idempotent. It returns the error of releasing the references if it
+// released them itself, and nil otherwise.
 func (h *hold) close() error {
 	if h.users.Or(holdClosed)&holdClosed != 0 {
 		return nil

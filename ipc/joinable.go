@@ -33,7 +33,8 @@ var ErrTasksLost = errors.New("ipc: a process died before it completed its tasks
 func init() { codec.RegisterError("ipc.ErrTasksLost", ErrTasksLost) }
 
 // NewJoinableQueue returns a queue with the given capacity, which may be [Unbounded]. The caller
-// must close it. It returns [ErrSize] if capacity is 0 or out of range.
+// must close it. It returns [ErrSize] if capacity is 0 or out of range. The error wraps
+// wire.ErrType if values of type T cannot be sent to other processes.
 func NewJoinableQueue[T any](capacity int) (*JoinableQueue[T], error) {
 	q, err := newEnds[T](QueueOptions{Capacity: capacity})
 	if err != nil {
@@ -61,8 +62,8 @@ func (j *JoinableQueue[T]) PutN(ctx context.Context, vs []T) (n int, err error) 
 	return j.out.PutN(ctx, vs)
 }
 
-// Finish closes the queue for all senders: Put returns [ErrClosed], and Get returns it once the
-// queue is empty.
+// Finish closes the queue for all senders: from then on Put returns [ErrClosed] in every
+// process, and Get returns it once the queue is empty.
 func (j *JoinableQueue[T]) Finish() error { return j.out.Finish() }
 
 // Len returns the number of queued tasks, or 0 if the queue is closed.
@@ -95,9 +96,10 @@ func (j *JoinableQueue[T]) TryGet() (T, error) {
 	return j.takeTask(ctx)
 }
 
-// takeTask takes a permit and then the task. The order matters: between the two steps the task is
-// still in the queue, so Join does not miss it. It returns the bare [ErrEmpty] if the queue is
-// empty.
+// takeTask takes a permit of the semaphore, which counts the task as received, and then takes
+// the task without blocking for one. The order matters: between the two steps the task is still
+// in the queue, so Join does not miss it. It returns the bare [ErrEmpty], and no permit is
+// taken, if the queue is empty.
 func (j *JoinableQueue[T]) takeTask(ctx context.Context) (v T, err error) {
 	if err := j.lockMutex(ctx); err != nil {
 		return v, err
@@ -116,8 +118,9 @@ func (j *JoinableQueue[T]) takeTask(ctx context.Context) (v T, err error) {
 	return v, err
 }
 
-// lockMutex locks the mutex. If the previous holder died, it marks the mutex consistent, because
-// the guarded state is consistent after each step.
+// lockMutex locks j.mu; the caller must unlock it if the error is nil. If the previous holder
+// died, lockMutex marks the mutex consistent, because the guarded state is consistent after each
+// step.
 func (j *JoinableQueue[T]) lockMutex(ctx context.Context) error {
 	err := j.mu.Lock(ctx)
 	if errors.Is(err, ErrOwnerDied) {
@@ -140,11 +143,12 @@ func (j *JoinableQueue[T]) TaskDone() error {
 	return err
 }
 
-// Join blocks until the queue is empty and every received task is done. If a process died with
-// outstanding tasks, Join waits for the other processes and then returns [ErrTasksLost] in a
-// *shm.PeerError that identifies it. If several processes died, the error identifies the last one.
-// The next Join does not report them again. A process that died while taking a task is reported
-// even if the task is still in the queue and another process completes it.
+// Join blocks until the queue is empty and every received task is done. If ctx is done first, it
+// returns an error that wraps the error of ctx. If a process died with outstanding tasks, Join
+// waits for the other processes and then returns [ErrTasksLost] in a *shm.PeerError that
+// identifies it. If several processes died, the error identifies the last one. The next Join
+// does not report them again. A process that died while taking a task is reported even if the
+// task is still in the queue and another process completes it.
 func (j *JoinableQueue[T]) Join(ctx context.Context) error {
 	for {
 		err := j.withPermits(ctx, "join", func(s arena.Semaphore) error { return s.Watch(ctx, j.isIdle) })
@@ -162,8 +166,10 @@ func (j *JoinableQueue[T]) isIdle(permits int) bool {
 	return permits == maxCount && j.in.end.isEmpty()
 }
 
-// isDone checks for completion again while the mutex keeps tasks from being taken. It must read the
-// permits before the queue: a worker may put a new task and then return its permit, in this order.
+// isDone reports whether the queue is empty and every received task is done. It locks the mutex,
+// so no task is taken meanwhile. If so, and a process died with outstanding tasks since the last
+// report, the error wraps [ErrTasksLost]. isDone must read the permits before the queue: a
+// worker may put a new task and then return its permit, in this order.
 func (j *JoinableQueue[T]) isDone(ctx context.Context) (done bool, err error) {
 	if err := j.lockMutex(ctx); err != nil {
 		return false, err

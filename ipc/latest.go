@@ -57,8 +57,10 @@ func NewLatest[T any](v T) (*Latest[T], error) {
 
 func latestName[T any]() string { return "Latest[" + elemName[T]() + "]" }
 
-// Store replaces the value with v and returns the new version. The caller must still close v. Store
-// blocks while another process stores, which takes as long as encoding that value.
+// Store replaces the value with v and returns the new version. The caller must still close v.
+// Store blocks while another process stores, which takes as long as encoding that value. It
+// returns [ErrClosed] if l is closed. If ctx is done before the other process has finished, the
+// error wraps the error of ctx.
 func (l *Latest[T]) Store(ctx context.Context, v T) (version uint64, err error) {
 	err = l.mu.Lock(ctx)
 	if errors.Is(err, ErrOwnerDied) {
@@ -82,6 +84,7 @@ func (l *Latest[T]) Store(ctx context.Context, v T) (version uint64, err error) 
 }
 
 // Load returns the value and its version. The caller must close the shared memory of the value.
+// It returns [ErrClosed] if l is closed.
 func (l *Latest[T]) Load() (v T, version uint64, err error) {
 	end := l.out.end
 	if err := end.beginOp(); err != nil {
@@ -110,9 +113,10 @@ func (l *Latest[T]) Version() uint64 {
 	return end.ring.Version()
 }
 
-// Wait blocks until the version is greater than after, and loads the value. If after is 0, Wait is
-// like Load. A slow caller skips intermediate versions. It returns [ErrClosed], or an error that
-// wraps the error of ctx. The caller must close the shared memory of the value.
+// Wait blocks until the version is greater than after, and returns that value with its version.
+// If after is 0, Wait is like Load. A slow caller skips intermediate versions. It returns
+// [ErrClosed], or an error that wraps the error of ctx. The caller must close the shared memory
+// of the value.
 func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64, err error) {
 	end := l.out.end
 	if err := end.beginOp(); err != nil {

@@ -10,9 +10,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/sentinel"
 )
 
-// recordName returns the wire name of a Record of T. kind is the name of the generic type. The name
-// contains a checksum of the memory layout, because another program may declare a different type
-// with the same name. It returns [ErrType] if T has no fixed layout.
+// recordName returns the wire name of a Record or of Records of T. kind is the name of the
+// generic type, "Record" or "Records". The name contains a checksum of the memory layout,
+// because another program may declare a different type with the same name. It returns [ErrType]
+// if T has no fixed layout.
 func recordName[T any](kind string) (string, error) {
 	t := reflect.TypeFor[T]()
 	sum := fnv.New64a()
@@ -22,8 +23,9 @@ func recordName[T any](kind string) (string, error) {
 	return fmt.Sprintf("%s[%s %x]", kind, codec.FullName(t), sum.Sum(nil)), nil
 }
 
-// writeLayout writes a description of t's memory layout to w. If t has no fixed layout, it returns
-// the path of the offending part and the reason. Other processes read the same bytes, so the type
+// writeLayout writes a description of t's memory layout to w. reason is "" if t has a fixed
+// layout. Otherwise it says why not, at is the path of the offending part, and the description
+// is incomplete. path is the path of t itself. Other processes read the same bytes, so the type
 // must contain neither pointers nor padding.
 func writeLayout(w io.Writer, t reflect.Type, path string) (at, reason string) {
 	fmt.Fprintf(w, "%d %d,", t.Kind(), t.Size())
@@ -47,7 +49,8 @@ func writeLayout(w io.Writer, t reflect.Type, path string) (at, reason string) {
 	return path, fmt.Sprintf("is a %s, which points into the memory of one process", t)
 }
 
-// writeStructLayout is writeLayout for structs. The fields must be contiguous, without padding.
+// writeStructLayout is [writeLayout] for the struct type t, with the same results. The fields
+// must be contiguous, without padding.
 func writeStructLayout(w io.Writer, t reflect.Type, path string) (at, reason string) {
 	end := uintptr(0)
 	for i := range t.NumField() {

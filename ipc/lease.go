@@ -32,7 +32,8 @@ type Lease[T any] struct {
 	claim *claim
 }
 
-// A claim is the state of a Lease that its cleanup needs.
+// A claim is the state of a Lease that its cleanup needs. It is shared by the Lease and the
+// cleanup, so that only one of them ends the lease.
 type claim struct {
 	end     *end
 	message arena.Claim
@@ -79,10 +80,11 @@ func (r *Receiver[T]) leaseMessage(ctx context.Context, in *incoming) (*Lease[T]
 	return l, nil
 }
 
-// Leases returns an iterator over leases. It ends when the queue is empty, no put can follow, and
-// all leases of all processes have ended. The loop body must end each lease with Ack or Nack, even
-// if it then leaves the loop; an open lease blocks the loop at the end of the queue. An error, such
-// as the cause of ctx, is yielded once and ends the iteration.
+// Leases returns an iterator over leases. It ends when the queue is empty, no put can follow,
+// and all leases of all processes have ended. The loop body must check the error first, because
+// the lease is nil then, and must end each lease with Ack or Nack, even if it then leaves the
+// loop; an open lease blocks the loop at the end of the queue. An error, such as the cause of
+// ctx, is yielded once and ends the iteration.
 func (r *Receiver[T]) Leases(ctx context.Context) iter.Seq2[*Lease[T], error] {
 	return func(yield func(*Lease[T], error) bool) {
 		for {

@@ -30,8 +30,9 @@ func init() { codec.RegisterError("ipc.ErrShared", ErrShared) }
 // meetingTime limits the handshake and the setup of a connection.
 const meetingTime = 10 * time.Second
 
-// A Listener accepts connections from processes that are not related by their start. All methods
-// may be called from several goroutines.
+// A Listener accepts connections from processes that are not related by their start. It is made
+// by [Listen] or [ListenWith], and its connections carry values of type T. All methods may be
+// called from several goroutines.
 type Listener[T any] struct {
 	key    []byte
 	opts   MeetingOptions
@@ -130,7 +131,8 @@ func (l *Listener[T]) Accept(ctx context.Context) (*Conn[T], error) {
 	}
 }
 
-// Poll blocks until Accept would not block. It returns [ErrClosed] or the error of ctx.
+// Poll blocks until Accept would not block, and then returns nil; another Accept may take the
+// connection first. It returns [ErrClosed] or the error of ctx.
 func (l *Listener[T]) Poll(ctx context.Context) error {
 	c, err := l.Accept(ctx)
 	if err != nil {
@@ -139,7 +141,8 @@ func (l *Listener[T]) Poll(ctx context.Context) error {
 	return l.storeConn(c)
 }
 
-// storeConn stores c for the next Accept.
+// storeConn keeps c for the next Accept. If the listener is closed, it closes c and returns
+// [ErrClosed]. The caller must not use c afterwards.
 func (l *Listener[T]) storeConn(c *Conn[T]) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,7 +157,9 @@ func (l *Listener[T]) storeConn(c *Conn[T]) error {
 	return nil
 }
 
-// Close stops the listener. Accepted connections remain open. It is idempotent.
+// Close stops the listener and waits until the handshakes in progress have ended. Blocked calls
+// of Accept get [ErrClosed]. Accepted connections remain open; connections that no Accept has
+// returned are closed. It is idempotent.
 func (l *Listener[T]) Close() error {
 	l.mu.Lock()
 	l.end() // keep stores nothing from here on

@@ -40,19 +40,21 @@ type answer struct {
 	Shared bool
 }
 
-// An encodedValue is an encoded value with the handles of its blocks.
+// An encodedValue is a frame's value in encoded form: the bytes of the message, and the handles
+// of its blocks, to which the bytes refer by index.
 type encodedValue struct {
 	Body   []byte
 	Blocks []uint64
 }
 
 // Dial connects to the [Listener] at addr, which must belong to the same user; [DialWith] can
-// accept others. The caller must close the connection. The error wraps [ErrKey], [ErrPeer],
-// [ErrType], shm.ErrUser or ECONNREFUSED, depending on the cause.
+// accept others. The caller must close the connection. Dial gives up after 10 seconds, or
+// earlier if ctx is done. The error wraps [ErrKey], [ErrPeer], [ErrType], shm.ErrUser or
+// ECONNREFUSED, depending on the cause.
 //
 // If the process has no domain yet, it joins the listener's domain, which becomes its default
-// domain permanently. With an address that begins with "tcp://" it does not: values are passed by
-// copy. Then access depends on the key. With [DialWith] and tcp.Options, it may depend on
+// domain permanently. With an address that begins with "tcp://" it does not: values are passed
+// by copy. Then access depends on the key. With [DialWith] and tcp.Options, it may depend on
 // certificates as well.
 func Dial[T any](ctx context.Context, addr string, key []byte) (*Conn[T], error) {
 	return DialWith[T](ctx, addr, key, MeetingOptions{})
@@ -85,7 +87,8 @@ func dialConn[T any](ctx context.Context, addr string, key []byte, opts MeetingO
 	return c, err
 }
 
-// dialStream returns a stream to addr on which the key is proven.
+// dialStream connects to addr and proves the key in both directions. The caller must close the
+// returned stream.
 func dialStream(ctx context.Context, addr string, key []byte, opts MeetingOptions) (link.Stream, error) {
 	t, host, err := transportFor(addr)
 	if err != nil {
@@ -139,7 +142,8 @@ type TransportOptions interface {
 	TransportOptions()
 }
 
-// checkUser returns shm.ErrUser if the peer belongs to another user and o.AnyUser is not set.
+// checkUser returns nil if the peer of s belongs to this process's user or if o.AnyUser is set.
+// Otherwise it returns shm.ErrUser.
 func (o MeetingOptions) checkUser(s *sys.Conn) error {
 	if o.AnyUser {
 		return nil
@@ -151,7 +155,9 @@ func (o MeetingOptions) checkUser(s *sys.Conn) error {
 	return err
 }
 
-// setUpDialed is the caller's side of the setup after the handshake.
+// setUpDialed is the setup after the handshake on the side that has called [Dial]. It returns
+// [ErrType] if the two sides have different element types. If it succeeds, the connection owns
+// m; after an error the caller must close m.
 func setUpDialed[T any](ctx context.Context, m meeting) (*Conn[T], error) {
 	o, err := recvFrame[offer](ctx, m, frameOffer)
 	if err != nil {
@@ -185,8 +191,9 @@ func setUpDialed[T any](ctx context.Context, m meeting) (*Conn[T], error) {
 	return &Conn[T]{pipe: pipe}, nil
 }
 
-// joinOffered reports whether this process is a member of the offered domain. It joins that domain
-// if it has no domain yet.
+// joinOffered reports whether this process is a member of the offered domain. If this process
+// has no domain yet, joinOffered joins the offered one and makes it the default domain. If it
+// cannot join, it returns false.
 func joinOffered(ctx context.Context, o offer) bool {
 	d := arena.Current()
 	if d == nil && o.Addr != "" {
@@ -202,7 +209,9 @@ func joinOffered(ctx context.Context, o offer) bool {
 	return d != nil && d.Token() == o.Domain
 }
 
-// handshakeLocal is the listener's side of the handshake and setup with a process of this machine.
+// handshakeLocal proves the key to a process of this machine and sets up the connection, on the
+// listener's side. After an error the caller must close s; otherwise the returned connection
+// owns it.
 func (l *Listener[T]) handshakeLocal(s *sys.Conn) (*Conn[T], error) {
 	s.SetDeadline(time.Now().Add(meetingTime))
 	bound, err := link.ServerBinding(s)
@@ -217,8 +226,10 @@ func (l *Listener[T]) handshakeLocal(s *sys.Conn) (*Conn[T], error) {
 	return l.setUpAccepted(link.NewConn(s, maxValue))
 }
 
-// setUpAccepted is the listener's side of the setup after the handshake. It offers no domain to
-// processes of other machines.
+// setUpAccepted is the setup after the handshake on the listener's side. It offers no domain to
+// processes of other machines. It returns [ErrType] if the two sides have different element
+// types. If it succeeds, the returned connection owns conn; after an error the caller must close
+// conn.
 func (l *Listener[T]) setUpAccepted(conn *link.Conn) (*Conn[T], error) {
 	ctx, cancel := context.WithTimeout(l.ctx, meetingTime)
 	defer cancel()
@@ -264,7 +275,8 @@ func newStreamConn[T any](m meeting) (*Conn[T], error) {
 	return &Conn[T]{stream: m.Conn, plan: plan}, err
 }
 
-// sendPipe sends one side of a pipe and waits until the other process has its own reference.
+// sendPipe sends one side of a pipe and waits until the other process has confirmed that it has
+// its own references. The caller must still close side.
 func sendPipe[T any](ctx context.Context, m meeting, side *PipeEnd[T, T]) error {
 	plan, err := codec.PlanOf[*PipeEnd[T, T]]()
 	if err != nil {
@@ -287,8 +299,8 @@ func sendPipe[T any](ctx context.Context, m meeting, side *PipeEnd[T, T]) error 
 	return err
 }
 
-// unpackPipe decodes one side of a pipe. It imports the blocks, which the sender must hold
-// meanwhile.
+// unpackPipe decodes one side of a pipe, which the caller must close. It imports the blocks,
+// which the sender must hold meanwhile.
 func unpackPipe[T any](p encodedValue) (*PipeEnd[T, T], error) {
 	d, err := arena.Default()
 	if err != nil {

@@ -21,8 +21,9 @@ type region struct {
 	bytes []byte
 }
 
-// newRegion returns a region that owns the caller's reference to h. On error it releases the
-// reference. It returns [ErrSize] if the block is smaller than size.
+// newRegion returns a region of the first size bytes of block h. It owns the caller's reference
+// to h. On error it releases the reference. It returns [ErrSize] if the block is smaller than
+// size.
 func newRegion(d *arena.Domain, h arena.Handle, size uint64) (*region, error) {
 	b, err := d.Bytes(h)
 	if err == nil && size > uint64(len(b)) {
@@ -109,8 +110,8 @@ func (m *Memory) marshalWire(e *codec.Encoder) error {
 	return nil
 }
 
-// unmarshalWire decodes a Memory. It returns [ErrSize] if the block is smaller than the encoded
-// size.
+// unmarshalWire decodes a Memory, which owns a reference to the block. It returns [ErrSize] if
+// the block is smaller than the encoded size.
 func (m *Memory) unmarshalWire(dec *codec.Decoder) error {
 	d, err := arena.Default()
 	if err != nil {

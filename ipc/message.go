@@ -10,7 +10,8 @@ import (
 // keepBytes limits the buffer that a pooled encoder keeps between messages, in bytes.
 const keepBytes = 8 << 20
 
-// An outgoing is the reusable state of encoding a message.
+// An outgoing is the state of encoding one message, which is reused for later messages. One
+// operation may use it at a time.
 type outgoing struct {
 	enc  codec.Encoder
 	buf  []byte
@@ -23,8 +24,9 @@ var outgoings = sync.Pool{New: func() any { return &outgoing{buf: make([]byte, 0
 
 func newOutgoing() *outgoing { return outgoings.Get().(*outgoing) }
 
-// releaseMessage releases the resources of the encoded message. sent reports whether the message
-// was sent.
+// releaseMessage releases the resources of the message that o.enc has encoded, and keeps its
+// buffer for the next message. It must be called once per message. sent reports whether the
+// message was sent.
 func (o *outgoing) releaseMessage(sent bool) {
 	b := o.enc.Message().Body
 	o.enc.Done(sent)
@@ -38,9 +40,10 @@ func (o *outgoing) recycle() { outgoings.Put(o) }
 // keepOwn limits the buffer that an end keeps between messages, in bytes.
 const keepOwn = 64 << 10
 
-// getOutgoing returns the encoding state for an operation that has entered the end. The end keeps
-// one for operations that are alone, because getting one from a sync.Pool and putting it back takes
-// longer than encoding a number.
+// getOutgoing returns the encoding state for an operation on the end. alone is the result of
+// beginOpAlone. The caller must return the state by freeOutgoing before endOp. The end keeps one
+// state for operations that are alone, because getting one from a sync.Pool and putting it back
+// takes longer than encoding a number.
 func (e *end) getOutgoing(alone bool) *outgoing {
 	if !alone {
 		return newOutgoing()
@@ -63,8 +66,8 @@ func (e *end) freeOutgoing(o *outgoing) {
 	}
 }
 
-// getIncoming returns the decoding state for an operation that has entered the end, like
-// [end.getOutgoing].
+// getIncoming returns the decoding state for an operation on the end, as [end.getOutgoing] does
+// for encoding. The caller must return it by freeIncoming before endOp.
 func (e *end) getIncoming(alone bool) *incoming {
 	if !alone {
 		return newIncoming(e.d)
@@ -84,9 +87,10 @@ func (e *end) freeIncoming(in *incoming) {
 	}
 }
 
-// An incoming is the reusable state of decoding a message. As a [codec.Blocks], it gives the
-// message's own reference to the first object that takes a block, and retains the block for each
-// further object.
+// An incoming is a received message and the state of decoding it, which is reused for later
+// messages. One operation may use it at a time. As a [codec.Blocks], it gives the message's own
+// reference to the first object that takes a block, and retains the block for each further
+// object.
 type incoming struct {
 	arena.Message
 	d     *arena.Domain
@@ -122,8 +126,9 @@ func (in *incoming) Take(i int) (arena.Handle, error) {
 	return h, nil
 }
 
-// decodeBatch decodes the messages of the batch into vs and returns the number of decoded values.
-// It skips values that cannot be decoded; err is the error of the last of them.
+// decodeBatch decodes the messages of the batch into vs, which must have room for all of them,
+// and returns the number n of decoded values: they are in vs[:n]. It skips values that cannot be
+// decoded; err is the error of the last of them.
 func decodeBatch[T any](in *incoming, plan *codec.Plan[T], vs []T) (n int, err error) {
 	for i := range in.batch.Ends {
 		in.dec.Reset(codec.Message{Body: in.batch.At(i)}, nil)
@@ -142,8 +147,9 @@ func decodeBatch[T any](in *incoming, plan *codec.Plan[T], vs []T) (n int, err e
 	return n, err
 }
 
-// decodeMessage decodes the message and releases it. Blocks that the value did not take are
-// released. If decoding fails, the blocks that it took are released as well.
+// decodeMessage decodes the message in in and releases it, also after an error. The caller must
+// close the shared memory of v. Blocks that the value did not take are released. If decoding
+// fails, the blocks that it took are released as well.
 func decodeMessage[T any](in *incoming, plan *codec.Plan[T]) (v T, err error) {
 	in.beginDecode()
 	v, err = plan.Decode(&in.dec)
@@ -154,7 +160,8 @@ func decodeMessage[T any](in *incoming, plan *codec.Plan[T]) (v T, err error) {
 	return v, nil
 }
 
-// beginDecode prepares the decoder for the message.
+// beginDecode prepares in.dec for the message in in. The caller must call endDecode after
+// decoding.
 func (in *incoming) beginDecode() {
 	in.taken = in.taken[:0]
 	if n := len(in.Blocks); n > 0 {
@@ -163,8 +170,9 @@ func (in *incoming) beginDecode() {
 	in.dec.Reset(codec.Message{Body: in.Body, Blocks: in.Blocks}, in)
 }
 
-// endDecode releases the message after decoding. err is the result of decoding. If it is nil,
-// endDecode returns an error if the message has trailing data.
+// endDecode releases the message after decoding, with the blocks that no decoded object has
+// taken. err is the error of decoding or nil, and endDecode returns it. If it is nil, endDecode
+// returns an error if the message has trailing data.
 func (in *incoming) endDecode(err error) error {
 	if err == nil {
 		err = in.dec.Finish()

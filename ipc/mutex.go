@@ -30,7 +30,8 @@ func NewMutex() (*Mutex, error) {
 	return &m, nil
 }
 
-// mutexOf wraps an object in a Mutex.
+// mutexOf returns a Mutex that uses the object o without a reference of its own: closing it
+// closes o.
 func mutexOf(o *object) Mutex { return Mutex{cell{o}} }
 
 // Lock acquires the lock, and blocks until it is available. It returns [ErrLocked] with
@@ -53,7 +54,8 @@ func (m *Mutex) Lock(ctx context.Context) error {
 	return nil
 }
 
-// TryLock acquires the lock as [Mutex.Lock] does, or returns [ErrLocked] immediately.
+// TryLock acquires the lock as [Mutex.Lock] does, or returns [ErrLocked] immediately. With
+// [ErrOwnerDied] the caller holds the lock, as after Lock.
 func (m *Mutex) TryLock() error {
 	return m.obj.acquireLock(context.Background(), func() error { return m.shm().TryLock() })
 }
@@ -67,7 +69,8 @@ func (m *Mutex) MarkConsistent() error {
 	return m.obj.runLocked("mark consistent", func() error { return m.shm().MarkConsistent() })
 }
 
-// Locked reports whether a process holds the lock. It returns false if m is closed.
+// Locked reports whether any process holds the lock, which may have changed by the time it
+// returns. It returns false if m is closed.
 func (m *Mutex) Locked() bool {
 	if m.obj.beginOp() != nil {
 		return false

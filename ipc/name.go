@@ -94,7 +94,8 @@ func decodeNamed[T any](d *codec.Decoder, plan *codec.Plan[T]) (v T, err error) 
 }
 
 // Unlink removes a name. Values that were already looked up remain valid. It returns
-// shm.ErrNotExist if the name is not bound.
+// shm.ErrNotExist if the name is not bound. Unlink releases the shared memory of the bound value
+// unless a process still uses it.
 func Unlink(name string) error {
 	d, err := arena.Default()
 	if err != nil {

@@ -50,8 +50,8 @@ func makeObject(d *arena.Domain, name string, s *arena.Sync) *object {
 	return o
 }
 
-// beginOp begins an operation. It returns [ErrClosed] if the object is closed; otherwise the caller
-// must call endOp.
+// beginOp begins an operation. It returns [ErrClosed] if the object is closed; otherwise the
+// caller must call endOp. It must be called before each use of o.sync.
 func (o *object) beginOp() error {
 	if o == nil { // zero Mutex
 		return ErrClosed
@@ -64,7 +64,9 @@ func (o *object) endOp() {
 	runtime.KeepAlive(o)
 }
 
-// runOp runs f as an operation named op. For state see [shmError].
+// runOp runs f as an operation on o, which stays open meanwhile, and returns the translated
+// error of f. It returns [ErrClosed] without calling f if o is closed. For ctx, op and state see
+// [shmError].
 func (o *object) runOp(ctx context.Context, op string, state error, f func() error) error {
 	if err := o.beginOp(); err != nil {
 		return err
@@ -73,8 +75,9 @@ func (o *object) runOp(ctx context.Context, op string, state error, f func() err
 	return shmError(ctx, op, f(), state)
 }
 
-// acquireLock runs f, which acquires a lock. If it succeeds, the object stays referenced until
-// releaseLock.
+// acquireLock runs f, which acquires a lock by o.sync, and returns its translated error. If the
+// lock is held afterwards, that is with a nil error or [ErrOwnerDied], the object keeps its
+// references until releaseLock.
 func (o *object) acquireLock(ctx context.Context, f func() error) error {
 	if err := o.beginOp(); err != nil {
 		return err
@@ -86,8 +89,9 @@ func (o *object) acquireLock(ctx context.Context, f func() error) error {
 	return nil
 }
 
-// finishLock completes a lock operation that returned err. With [ErrOwnerDied] the lock is held, so
-// the operation is kept; with other errors it ends.
+// finishLock completes a lock operation that returned the error err, which must not be nil, and
+// returns the translated error. With [ErrOwnerDied] the lock is held, so the operation becomes a
+// held lock; with other errors it ends. The caller must not call endOp.
 func (o *object) finishLock(ctx context.Context, err error) error {
 	state := ErrLocked
 	if pid := (arena.Mutex{Sync: o.sync}).Holder(); pid != 0 {
@@ -101,8 +105,9 @@ func (o *object) finishLock(ctx context.Context, err error) error {
 	return shmError(ctx, "lock", err, state)
 }
 
-// releaseLock runs f, which releases a lock, and then drops the reference of the lock. It works on
-// a closed object that still holds a lock.
+// releaseLock runs f, which releases a lock by o.sync, and then drops the reference of the lock.
+// It works on a closed object that still holds a lock. It returns [ErrNotOwner] if this process
+// does not hold the lock.
 func (o *object) releaseLock(f func() error) error {
 	err := o.runLocked("unlock", f)
 	if err == nil {
@@ -111,8 +116,9 @@ func (o *object) releaseLock(f func() error) error {
 	return err
 }
 
-// dropLock drops the reference of one held lock. The lock may have been acquired by another object
-// for the same lock in this process.
+// dropLock drops the references that one held lock kept, after the lock was released or lost.
+// The lock may have been acquired by another object for the same lock in this process; then that
+// object's references are dropped.
 func (o *object) dropLock() {
 	if !o.tryDropHeld() {
 		o.peers.anyHold((*hold).tryDropHeld)
@@ -123,8 +129,9 @@ func (o *object) dropLock() {
 // the same lock.
 func (o *object) holdsLock() bool { return o.isHolding() || o.peers.anyHold((*hold).isHolding) }
 
-// runLocked runs f as an operation that requires the lock. It returns [ErrNotOwner] if this process
-// does not hold it. If o itself holds the lock, that works even after close.
+// runLocked runs f as an operation that requires the lock. op names the operation for the error.
+// It returns [ErrNotOwner], without calling f, if this process does not hold the lock. If the
+// lock was acquired by o itself, f runs even after close.
 func (o *object) runLocked(op string, f func() error) error {
 	switch {
 	case o == nil:
@@ -151,7 +158,8 @@ func (o *object) close() error {
 	return o.hold.close()
 }
 
-// clone returns a new object for the same block, with its own reference.
+// clone returns a new object for the same block, with its own reference. form must be the form
+// of o. The caller must close the new object.
 func (o *object) clone(form arena.Form) (*object, error) {
 	if err := o.beginOp(); err != nil {
 		return nil, err
@@ -176,8 +184,8 @@ func openObject(d *arena.Domain, name string, h arena.Handle, form arena.Form) (
 // objectTags describes the encoding: [name, block].
 var objectTags = &codec.Tags{Type: "synchronisation object", Fields: []int{2}}
 
-// marshal encodes a reference to the object. The message becomes another owner of the block, so the
-// object stays entered until the encoder is done.
+// marshal encodes a reference to the object. The message becomes another owner of the block, so
+// the operation that marshal begins on the object lasts until the encoder is done.
 func (o *object) marshal(e *codec.Encoder) error {
 	if err := o.beginOp(); err != nil {
 		return fmt.Errorf("send closed object: %w", err)
@@ -189,7 +197,8 @@ func (o *object) marshal(e *codec.Encoder) error {
 	return nil
 }
 
-// readObject decodes an object. It returns [ErrType] if the encoded name differs from name.
+// readObject decodes an object. It returns [ErrType] if the encoded name differs from name. It
+// returns [ErrNotObject] if the block does not contain an object of the given form.
 func readObject(dec *codec.Decoder, name string, form arena.Form) (*object, error) {
 	d, err := arena.Default()
 	if err != nil {

@@ -25,9 +25,12 @@ func NewOnce() (*Once, error) {
 	return &Once{cell{o}}, nil
 }
 
-// Do calls f unless a call in any process has already succeeded, and waits for a call in progress.
-// A call succeeds if it returns nil. If f returns an error or panics, or its process dies, the next
-// Do calls its own f, which must therefore tolerate partially completed work.
+// Do calls f unless a call in any process has already succeeded, and waits for a call in
+// progress. A call succeeds if it returns nil. Do returns nil if the action has been performed,
+// and otherwise the error of f, [ErrClosed], or an error that wraps the error of ctx if ctx is
+// done while another call is in progress. f must not call Do of the same Once, which would block
+// until its ctx is done. If f returns an error or panics, or its process dies, the next Do calls
+// its own f, which must therefore tolerate partially completed work.
 func (o *Once) Do(ctx context.Context, f func() error) (err error) {
 	if done, err := o.Done(); done || err != nil {
 		return err
@@ -51,7 +54,8 @@ func (o *Once) Do(ctx context.Context, f func() error) (err error) {
 	return nil
 }
 
-// Done reports whether the action has been performed.
+// Done reports whether a call of [Once.Do] has succeeded in any process. It returns [ErrClosed]
+// if o is closed.
 func (o *Once) Done() (bool, error) {
 	if err := o.obj.beginOp(); err != nil {
 		return false, err

@@ -7,9 +7,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// peers is the set of this process's holds for one synchronization object. The holder of a lock is
-// the process, which may have several holds for it: from its creation, within a Cond, and from
-// receiving it. An unlock by one of them must release a lock acquired by another.
+// peers is the set of this process's holds for one synchronization object. The holder of a lock
+// is the process, which may have several holds for it: from its creation, within a Cond, and
+// from receiving it. There is one set per block in this process, guarded by its mu. An unlock by
+// one of the holds must release a lock acquired by another.
 type peers struct {
 	key peersKey
 
@@ -27,7 +28,9 @@ var allPeers = struct {
 	set map[peersKey]*peers
 }{set: make(map[peersKey]*peers)}
 
-// joinPeers adds h to the peers for its first block.
+// joinPeers adds h to the set of holds for its first block, and stores that set in h.peers. It
+// must be called once, before h is used. The hold leaves the set when it releases its
+// references.
 func (h *hold) joinPeers() {
 	key := peersKey{h.d, h.blocks[0]}
 	allPeers.mu.Lock()
@@ -57,7 +60,8 @@ func (p *peers) removeHold(h *hold) {
 	}
 }
 
-// anyHold calls f for each hold until f returns true, and reports whether it did.
+// anyHold calls f for each hold until f returns true, and reports whether it did. p must not be
+// nil.
 func (p *peers) anyHold(f func(*hold) bool) bool {
 	p.mu.Lock()
 	holds := slices.Clone(p.holds)

@@ -41,18 +41,21 @@ func Pipe[S, R any]() (a *PipeEnd[S, R], b *PipeEnd[R, S], err error) {
 }
 
 // Send sends v, and blocks while the pipe is full. v is copied except for its blocks of shared
-// memory. The caller must still close v. Send returns [ErrClosed] if the other end is closed or its
-// process died.
+// memory. The caller must still close v. Send returns [ErrClosed] if the other end is closed or
+// its process died. If the deadline of ctx expires while the pipe is full, it returns [ErrFull]
+// with [context.DeadlineExceeded].
 func (c *PipeEnd[S, R]) Send(ctx context.Context, v S) error { return c.out.Put(ctx, v) }
 
 // TrySend sends v as [PipeEnd.Send] does, or returns [ErrFull] immediately.
 func (c *PipeEnd[S, R]) TrySend(v S) error { return c.out.TryPut(v) }
 
 // Recv waits for a value and returns it. The caller must close its shared memory. Recv returns
-// [ErrClosed] once all values were received and the other end is closed or its process died.
+// [ErrClosed] once all values were received and the other end is closed or its process died. If
+// the deadline of ctx expires first, it returns [ErrEmpty] with [context.DeadlineExceeded].
 func (c *PipeEnd[S, R]) Recv(ctx context.Context) (R, error) { return c.in.Get(ctx) }
 
-// TryRecv returns the next value, or [ErrEmpty] immediately.
+// TryRecv returns the next value, or [ErrEmpty] immediately. The caller must close the value's
+// shared memory. It returns [ErrClosed] like [PipeEnd.Recv].
 func (c *PipeEnd[S, R]) TryRecv() (R, error) { return c.in.TryGet() }
 
 // All returns an iterator over received values, which ends when the other end is closed or its
@@ -65,7 +68,7 @@ func (c *PipeEnd[S, R]) All(ctx context.Context) iter.Seq2[R, error] { return c.
 // has expired.
 func (c *PipeEnd[S, R]) Poll(ctx context.Context) error { return c.in.Poll(ctx) }
 
-// Len returns the number of values that can be received without blocking.
+// Len returns the number of values that can be received without blocking, or 0 if c is closed.
 func (c *PipeEnd[S, R]) Len() int { return c.in.Len() }
 
 // Close closes this end in this process. It is idempotent.

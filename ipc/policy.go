@@ -33,7 +33,10 @@ func (p Policy) String() string {
 	return fmt.Sprintf("Policy(%d)", uint8(p))
 }
 
-// sendByPolicy puts a message according to the queue's policy. wait is false for TryPut.
+// sendByPolicy puts a message according to the queue's policy, and returns the errors of package
+// arena. If wait is true and the policy is [Block], it blocks while the queue is full. wait is
+// false for TryPut: then a full queue is arena.ErrFull, except with [DropOldest]. If it
+// succeeds, the references that the message gives away, m.Given, are handed over or released.
 func (p *port) sendByPolicy(ctx context.Context, m codec.Message, wait bool) (err error) {
 	move := len(m.Given) == len(m.Blocks)
 	switch {
@@ -52,8 +55,10 @@ func (p *port) sendByPolicy(ctx context.Context, m codec.Message, wait bool) (er
 	return err
 }
 
-// dropOldest discards the oldest messages until it can put the message. It blocks only while
-// another process is in the middle of putting or getting the oldest message.
+// dropOldest puts the message, and discards the oldest queued messages while the queue is full.
+// It blocks only while another process is in the middle of putting or getting the oldest
+// message. move means that the ring takes over the caller's references to the message's blocks
+// instead of adding its own.
 func (p *port) dropOldest(ctx context.Context, m codec.Message, move bool) error {
 	var old arena.Message
 	for {
@@ -76,7 +81,8 @@ func (p *port) dropOldest(ctx context.Context, m codec.Message, move bool) error
 	}
 }
 
-// awaitChange blocks until the ring has a message or a free slot.
+// awaitChange blocks until the ring has a message or a free slot, and then returns nil. If ctx
+// is done first, it returns the cause of ctx.
 func (p *port) awaitChange(ctx context.Context) error {
 	either, cancel := context.WithCancel(ctx)
 	room := make(chan error, 1)

@@ -27,8 +27,9 @@ type Queue[T any] struct {
 	receiver Receiver[T]
 }
 
-// linkEnds makes the two ends keep each other reachable. Without it, a process that keeps only the
-// Sender of its Queue would close the Receiver by garbage collection.
+// linkEnds makes the two ends of q keep each other reachable. It must be called once for a new
+// Queue. Without it, a process that keeps only the Sender of its Queue would close the Receiver
+// by garbage collection.
 func (q *Queue[T]) linkEnds() {
 	q.sender.end.other, q.receiver.end.other = q.receiver.end, q.sender.end
 }
@@ -78,7 +79,8 @@ func NewQueueWith[T any](opts QueueOptions) (*Queue[T], error) {
 	return q, nil
 }
 
-// newEnds allocates a ring and returns both of its ends. They are not joined.
+// newEnds allocates a ring and returns a Queue of its two ends. The caller must call linkEnds if
+// it keeps the Queue, because each end is otherwise closed when it becomes unreachable.
 func newEnds[T any](opts QueueOptions) (*Queue[T], error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {
@@ -120,9 +122,10 @@ func makeEnds(ro arena.RingOptions, elem string, policy Policy) (send, recv *end
 	return newEnd(out), newEnd(in), nil
 }
 
-// defaultMaxBytes returns the default of MaxBytes for a domain with left bytes of free address
-// space. A queue reserves address space when it is made, and allocates memory later. A program with
-// one queue per client must not exhaust the address space.
+// defaultMaxBytes returns the default of [QueueOptions].MaxBytes, in bytes, for a domain with
+// left bytes of free address space. A queue reserves address space when it is made, and
+// allocates memory later. A program with one queue per client must not exhaust the address
+// space.
 func defaultMaxBytes(left int64) int64 {
 	n := int64(mostMaxBytes)
 	for n > leastMaxBytes && n > left/queuesOfSpace {
@@ -148,15 +151,19 @@ func (o QueueOptions) ringOptions() (arena.RingOptions, error) {
 	return arena.RingOptions{Capacity: int(o.MaxBytes / arena.SlotSize), Grow: true}, nil
 }
 
-// Sender returns the queue's sending end. Closing it declares that this process does not put any
-// more values. A process that receives it gets its own end.
+// Sender returns the queue's sending end. It is the same end in every call and is also closed by
+// [Queue.Close]; closing it closes the sending end of q and declares that this process does not
+// put any more values. For an independent end, use [Sender.Clone]. A process that receives it
+// gets its own end.
 func (q *Queue[T]) Sender() *Sender[T] {
 	s := q.sender
 	return &s
 }
 
-// Receiver returns the queue's receiving end. Closing it declares that this process does not get
-// any more values. A process that receives it gets its own end.
+// Receiver returns the queue's receiving end. It is the same end in every call and is also
+// closed by [Queue.Close]; closing it closes the receiving end of q and declares that this
+// process does not get any more values. For an independent end, use [Receiver.Clone]. A process
+// that receives it gets its own end.
 func (q *Queue[T]) Receiver() *Receiver[T] {
 	r := q.receiver
 	return &r
@@ -174,8 +181,8 @@ func (q *Queue[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	return q.sender.PutN(ctx, vs)
 }
 
-// Finish closes the queue for all senders: Put returns [ErrClosed], and Get returns it once the
-// queue is empty.
+// Finish closes the queue for all senders of all processes: from then on Put returns
+// [ErrClosed], and Get returns it once the queue is empty.
 func (q *Queue[T]) Finish() error { return q.sender.Finish() }
 
 // Get takes the oldest value, and blocks while the queue is empty. The caller must close the
@@ -186,9 +193,9 @@ func (q *Queue[T]) Get(ctx context.Context) (T, error) { return q.receiver.Get(c
 // [Receiver.TryGet].
 func (q *Queue[T]) TryGet() (T, error) { return q.receiver.TryGet() }
 
-// GetN waits for a value, and takes up to len(vs) available values into vs. It returns the number
-// of values taken, which is at least 1 if err is nil. If vs is empty, it returns 0 immediately. The
-// caller must close the values' shared memory.
+// GetN waits for a value, and takes up to len(vs) available values into vs. It returns the
+// number of values taken, which is at least 1 if err is nil. If vs is empty, it returns 0
+// immediately. The caller must close the values' shared memory. For errors see [Receiver.GetN].
 func (q *Queue[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	return q.receiver.GetN(ctx, vs)
 }

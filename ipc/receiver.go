@@ -37,9 +37,10 @@ func (r *Receiver[T]) Get(ctx context.Context) (T, error) {
 	return v, err
 }
 
-// TryGet takes the oldest value, or returns [ErrEmpty] immediately. It finds every value put before
-// the call. If another process is stopped in the middle of a put, TryGet waits for it and returns
-// [context.DeadlineExceeded] after a second.
+// TryGet takes the oldest value, or returns [ErrEmpty] immediately. The caller must close the
+// value's shared memory. It finds every value put before the call. It returns [ErrClosed] once
+// the queue is empty and no put can follow. If another process is stopped in the middle of a
+// put, TryGet waits for it and returns [context.DeadlineExceeded] after a second.
 func (r *Receiver[T]) TryGet() (T, error) {
 	alone, err := r.end.beginOpAlone()
 	if err != nil {
@@ -53,9 +54,11 @@ func (r *Receiver[T]) TryGet() (T, error) {
 	return v, err
 }
 
-// GetN waits for a value, and takes up to len(vs) available values into vs. It returns the number
-// of values taken, which is at least 1 if err is nil. If vs is empty, it returns 0 immediately. The
-// caller must close the values' shared memory.
+// GetN waits for a value, and takes up to len(vs) available values into vs. It returns the
+// number n of values in vs, which is at least 1 if err is nil. If err is not nil, n may still be
+// greater than 0, for example because a message could not be decoded, and the caller must use
+// vs[:n]. If vs is empty, it returns 0 immediately. The caller must close the values' shared
+// memory. The errors are the same as for [Receiver.Get].
 func (r *Receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	alone, err := r.end.beginOpAlone()
 	if err != nil {
@@ -90,8 +93,10 @@ func (r *Receiver[T]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	return n, err
 }
 
-// tryGetN takes several values in one operation. It returns 0 if the next value needs
-// [Receiver.getValue], for example because it has blocks.
+// tryGetN takes up to len(vs) values in one operation, without blocking, and returns the number
+// of values in vs. It returns 0 and a nil error if the next value needs [Receiver.getValue], for
+// example because it has blocks. If a message cannot be decoded, it is lost, and the error comes
+// with the values of the others.
 func (r *Receiver[T]) tryGetN(in *incoming, vs []T) (n int, err error) {
 	in.batch.Reset()
 	if _, err := r.end.ring.TryGetBatch(&in.batch, len(vs)); err != nil {
@@ -110,7 +115,8 @@ func (r *Receiver[T]) getValue(ctx context.Context, in *incoming) (v T, err erro
 	return r.decodeMessage(in)
 }
 
-// getMessage waits for a message and takes it into in.
+// getMessage waits for a message and takes it into in. The caller must release the message by
+// decodeMessage, endDecode or Discard. The errors are the same as for [Receiver.Get].
 func (r *Receiver[T]) getMessage(ctx context.Context, in *incoming) error {
 	if ctx.Err() == context.Canceled { // after a deadline, an available message is still taken
 		return contextError(ctx, "get", ErrEmpty)
@@ -136,9 +142,10 @@ func (r *Receiver[T]) decodeMessage(in *incoming) (T, error) {
 	return v, nil
 }
 
-// All returns an iterator over received values, which ends when the queue is empty and no put can
-// follow. An error is yielded once and ends the iteration. After a break, another loop may continue
-// with the next value.
+// All returns an iterator over received values, which ends when the queue is empty and no put
+// can follow. The loop body must close the value's shared memory. An error, such as the error of
+// ctx, is yielded once and ends the iteration. After a break, another loop may continue with the
+// next value.
 func (r *Receiver[T]) All(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for {

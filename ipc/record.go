@@ -59,8 +59,9 @@ func NewRecords[T any](n int) (*Records[T], error) {
 	return &Records[T]{mutexOf(o)}, nil
 }
 
-// newElements allocates an object with a mutex and n values of type T. It returns [ErrType] if T
-// has no fixed layout.
+// newElements allocates an object with a mutex and n zero values of type T. kind is "Record" or
+// "Records". It returns [ErrType] if T has no fixed layout. It returns [ErrSize] if n is
+// negative.
 func newElements[T any](kind string, n int) (*object, error) {
 	name, err := recordName[T](kind)
 	if err != nil {
@@ -95,19 +96,23 @@ func (r *Records[T]) Set(i int, v T) error {
 	return r.withRecords(i, 1, func(in []T) { in[0] = v })
 }
 
-// Read copies the records starting at index i into dst, until dst is full. A negative i counts from
-// the end. It returns [ErrIndex] if there are fewer than len(dst) records from i on.
+// Read copies the records starting at index i into dst, until dst is full. A negative i counts
+// from the end. It returns [ErrIndex] if there are fewer than len(dst) records from i on; then
+// dst is unchanged. As with [Record.Load], the caller must hold the Mutex unless T is a bool.
 func (r *Records[T]) Read(i int, dst []T) error {
 	return r.withRecords(i, len(dst), func(in []T) { copy(dst, in) })
 }
 
-// Write copies src to the records starting at index i. A negative i counts from the end. It returns
-// [ErrIndex] if there are fewer than len(src) records from i on.
+// Write copies src to the records starting at index i. A negative i counts from the end. It
+// returns [ErrIndex] if there are fewer than len(src) records from i on; then it writes none. As
+// with [Record.Store], the caller must hold the Mutex unless T is a bool.
 func (r *Records[T]) Write(i int, src []T) error {
 	return r.withRecords(i, len(src), func(in []T) { copy(in, src) })
 }
 
-// withRecords calls f with the n records starting at index i.
+// withRecords calls f with the n records starting at index i; the slice aliases the shared
+// memory and is valid until f returns. A negative i counts from the end. It returns [ErrIndex]
+// if the range is out of bounds, and [ErrClosed] if r is closed.
 func (r *Records[T]) withRecords(i, n int, f func([]T)) error {
 	return r.obj.withSpan(i, n, func(at int) { f(arena.ValuesIn[T](r.obj.sync.Data())[at : at+n]) })
 }

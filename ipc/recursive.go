@@ -15,8 +15,9 @@ type Owner struct{ id uint64 }
 // NewOwner returns a new, unique Owner. The zero Owner cannot hold a lock.
 func NewOwner() Owner { return Owner{rand.Uint64() | 1} }
 
-// A RecursiveMutex is a Mutex that its [Owner] may lock repeatedly, with one Unlock per Lock, like
-// Python's RLock. The zero RecursiveMutex is closed.
+// A RecursiveMutex is a Mutex that its [Owner] may lock repeatedly, with one Unlock per Lock,
+// like Python's RLock. All methods may be called from several goroutines. The zero
+// RecursiveMutex is closed.
 type RecursiveMutex struct{ cell }
 
 const recursiveName = "RecursiveMutex"

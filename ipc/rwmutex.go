@@ -24,12 +24,14 @@ func NewRWMutex() (*RWMutex, error) {
 	return &RWMutex{cell{o}}, nil
 }
 
-// Lock acquires the lock for writing. The errors are the same as for [Mutex.Lock].
+// Lock acquires the lock for writing, and blocks until it is available. The errors are the same
+// as for [Mutex.Lock].
 func (m *RWMutex) Lock(ctx context.Context) error {
 	return m.obj.acquireLock(ctx, func() error { return m.shm().Lock(ctx) })
 }
 
-// TryLock acquires the lock for writing, or returns [ErrLocked] immediately.
+// TryLock acquires the lock for writing, or returns [ErrLocked] immediately. Other errors are
+// the same as for [Mutex.Lock]: with [ErrOwnerDied] the caller holds the lock.
 func (m *RWMutex) TryLock() error {
 	return m.obj.acquireLock(context.Background(), func() error { return m.shm().TryLock() })
 }
@@ -37,9 +39,10 @@ func (m *RWMutex) TryLock() error {
 // Unlock releases the write lock. It returns [ErrNotOwner] if this process does not hold it.
 func (m *RWMutex) Unlock() error { return m.obj.releaseLock(func() error { return m.shm().Unlock() }) }
 
-// RLock acquires the lock for reading, shared with other readers. With any error the lock is not
-// held. If the error wraps [ErrOwnerDied], a writer died, and a process must repair the data under
-// [RWMutex.Lock].
+// RLock acquires the lock for reading, shared with other readers, and blocks while a writer
+// holds it or waits for it. It returns [ErrLocked] with [context.DeadlineExceeded] if the
+// deadline of ctx expires. With any error the lock is not held. If the error wraps
+// [ErrOwnerDied], a writer died, and a process must repair the data under [RWMutex.Lock].
 func (m *RWMutex) RLock(ctx context.Context) error {
 	return m.acquireRead(ctx, func() error { return m.shm().RLock(ctx) })
 }

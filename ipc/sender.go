@@ -54,9 +54,9 @@ func (s *Sender[T]) TryPut(v T) error {
 }
 
 // PutN puts the values in order, as [Sender.Put] does, and returns the number of values put:
-// len(vs) if err is nil. Values of other senders may be interleaved. Numbers, strings, times, and
-// structs of these are put in batches, so if the process is killed during PutN, a prefix of the
-// values may have been put.
+// len(vs) if err is nil, and fewer with the error of Put for the next value. Values of other
+// senders may be interleaved. Numbers, strings, times, and structs of these are put in batches,
+// so if the process is killed during PutN, a prefix of the values may have been put.
 func (s *Sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	alone, err := s.end.beginOpAlone()
 	if err != nil {
@@ -78,8 +78,9 @@ func (s *Sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	return n, nil
 }
 
-// tryPutN puts a batch of values and returns their number. It returns 0 if the next value must be
-// put by [Sender.sendValue].
+// tryPutN puts a batch of the first values of vs without blocking, and returns the number of
+// values put. It returns 0 if the first value must be put by [Sender.sendValue]: if the queue is
+// full, ctx is canceled, or the value cannot be in a batch.
 func (s *Sender[T]) tryPutN(ctx context.Context, o *outgoing, vs []T) int {
 	ring := s.end.ring
 	most := min(len(vs), arena.MaxBatch, ring.Room())
@@ -117,8 +118,8 @@ func (s *Sender[T]) sendValue(ctx context.Context, o *outgoing, v T, wait bool) 
 	return err
 }
 
-// Finish closes the queue for all senders: Put returns [ErrClosed], and Get returns it once the
-// queue is empty.
+// Finish closes the queue for all senders of all processes: from then on Put returns
+// [ErrClosed], and Get returns it once the queue is empty.
 func (s *Sender[T]) Finish() error {
 	if err := s.end.beginOp(); err != nil {
 		return err

@@ -61,9 +61,9 @@ const (
 	listKinds = iota
 )
 
-// NewShareableList returns a list of the given values. Integers of all types are converted to int,
-// and float32 to float64. The caller must close it. It returns [ErrType] for values of other types,
-// and [ErrSize] if the list exceeds 4 GiB.
+// NewShareableList returns a list of the given values. Integers of all types are converted to
+// int, and float32 to float64. The caller must close it. It returns [ErrType] for values of
+// other types, and [ErrSize] if the list exceeds 4 GiB or an integer exceeds int64.
 func NewShareableList(values ...any) (*ShareableList, error) {
 	size := uint64(listHead + listEntry*len(values))
 	packed := make([]packed, len(values))
@@ -95,7 +95,8 @@ func NewShareableList(values ...any) (*ShareableList, error) {
 	return l, nil
 }
 
-// A packed value is the encoding of an element: its kind and its bytes.
+// A packed value is the encoding of an element: its kind and its bytes. The kind is one of the
+// constants from kindNil to kindBytes.
 type packed struct {
 	kind  byte
 	bytes []byte
@@ -149,8 +150,9 @@ type place struct {
 	halves [2][]byte
 }
 
-// entry returns the place of element i. It validates the offset and capacity, because any process
-// may have corrupted the list; an invalid entry has empty buffers.
+// entry returns the place of element i in the list's memory b, where i must be in range. It
+// validates the offset and capacity, because any process may have corrupted the list; an invalid
+// entry has empty buffers, so its capacity is 0. The caller must hold l.mu.
 func (l *ShareableList) entry(b []byte, i int) place {
 	e := b[listHead+listEntry*i:][:listEntry]
 	p := place{word: &sys.Words(e[8:])[0]}
@@ -166,8 +168,8 @@ func (p place) capacity() int { return len(p.halves[0]) }
 
 func (p place) storeValue(v packed) { p.word.Store(uint64(p.writeUnused(v))) }
 
-// writeUnused writes v to the unused buffer. It returns the word that the caller must store to make
-// v the current value.
+// writeUnused writes v, which must fit into p.capacity(), to the unused buffer. It returns the
+// word that the caller must store to make v the current value.
 func (p place) writeUnused(v packed) listWord {
 	half := 1 - listWord(p.word.Load()).half()
 	copy(p.halves[half], v.bytes)
@@ -196,8 +198,9 @@ func (p place) loadValue() (any, error) {
 	return nil, nil
 }
 
-// withEntry calls f with the place of element i. It returns [ErrClosed] if l is closed, and
-// [ErrIndex] if i is out of range.
+// withEntry calls f with the place of element i while it holds l.mu, and returns the error of f.
+// A negative i counts from the end. It returns [ErrClosed] if l is closed, and [ErrIndex] if i
+// is out of range.
 func (l *ShareableList) withEntry(i int, f func(place) error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,8 +215,8 @@ func (l *ShareableList) withEntry(i int, f func(place) error) error {
 	return f(l.entry(b, at))
 }
 
-// openMemory returns the number of elements and the list's memory, or nil if l is closed. The
-// caller must hold l.mu.
+// openMemory returns the number of elements and the list's memory, or 0 and nil if l is closed.
+// The caller must hold l.mu.
 func (l *ShareableList) openMemory() (int, []byte) {
 	if l.mem == nil {
 		return 0, nil
@@ -235,7 +238,8 @@ func (l *ShareableList) Len() int {
 }
 
 // At returns a copy of element i. A negative i counts from the end: -1 is the last element. It
-// returns [ErrIndex] if i is out of range.
+// returns [ErrIndex] if i is out of range, [ErrNotList] if the element is corrupt, and
+// [ErrClosed] if l is closed.
 func (l *ShareableList) At(i int) (v any, err error) {
 	err = l.withEntry(i, func(p place) error {
 		v, err = p.loadValue()
@@ -274,7 +278,8 @@ func (l *ShareableList) All() iter.Seq2[int, any] {
 	}
 }
 
-// Index returns the index of the first element that equals v, or -1.
+// Index returns the index of the first element that equals v in type and value, after the
+// conversions of [NewShareableList]. It returns -1 if there is none or if l is closed.
 func (l *ShareableList) Index(v any) int {
 	want, err := packValue(v)
 	for i, got := range l.All() {
@@ -285,7 +290,8 @@ func (l *ShareableList) Index(v any) int {
 	return -1
 }
 
-// Count returns the number of elements that equal v.
+// Count returns the number of elements that equal v as for [ShareableList.Index], or 0 if l is
+// closed.
 func (l *ShareableList) Count(v any) (n int) {
 	want, err := packValue(v)
 	for _, got := range l.All() {

@@ -24,10 +24,11 @@ func NewValue[T Number](v T) (*Value[T], error) {
 
 func valueName[T Number]() string { return "Value[" + elemName[T]() + "]" }
 
-// array returns v as an array of one element.
+// array returns v as an array of one element. It shares v's object, so the caller must not close
+// it.
 func (v *Value[T]) array() *Array[T] { return &Array[T]{mutexOf(v.obj)} }
 
-// Load atomically returns the value.
+// Load atomically returns the value. It returns [ErrClosed] if v is closed.
 func (v *Value[T]) Load() (T, error) { return v.array().At(0) }
 
 // Store atomically sets the value.

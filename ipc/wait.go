@@ -38,11 +38,12 @@ type PollFunc func(ctx context.Context) error
 // Poll calls f.
 func (f PollFunc) Poll(ctx context.Context) error { return f(ctx) }
 
-// Wait blocks until at least one of things is ready, and returns the indices of all that are ready,
-// in ascending order. Another receiver may still take a value first. A thing counts as ready if its
-// Poll fails, for example because it is closed; the next operation on it returns the error. If ctx
-// is already done, Wait returns the things that are ready now. If there are none, it returns the
-// error of ctx.
+// Wait blocks until at least one of things is ready, and returns the indices of all that are
+// ready, in ascending order. Another receiver may still take a value first. A thing counts as
+// ready if its Poll fails, for example because it is closed; the next operation on it returns
+// the error. If ctx is already done, Wait returns the things that are ready now. If there are
+// none, it returns the error of ctx, with [ErrEmpty] if the deadline has expired. Without
+// things, Wait returns nil and nil immediately.
 //
 // If a Poll panics or calls runtime.Goexit, Wait does the same in the goroutine of its caller,
 // after the other things have been polled.
@@ -91,8 +92,8 @@ type pollResult struct {
 	stack    []byte // of the panic
 }
 
-// pollThing polls a thing and passes the outcome to done. The Poll method may be the caller's, so
-// it may panic or call runtime.Goexit, which ends this goroutine.
+// pollThing polls a thing and passes the outcome to done, which is called exactly once. The Poll
+// method may be the caller's, so it may panic or call runtime.Goexit, which ends this goroutine.
 func pollThing(ctx context.Context, t Poller, done func(pollResult)) {
 	r := pollResult{err: goexit.Err}
 	defer func() {
@@ -106,8 +107,9 @@ func pollThing(ctx context.Context, t Poller, done func(pollResult)) {
 
 var errPanicked = errors.New("ipc: Poll panicked")
 
-// pollError returns the error of a Poll. It does in the goroutine of the caller of [Wait] what the
-// Poll did in another one: it panics or calls runtime.Goexit.
+// pollError returns the error of the Poll. If the Poll panicked, it panics with the same value
+// and stack in its text; if the Poll called runtime.Goexit, so does pollError. It must therefore
+// be called in the goroutine of the caller of [Wait].
 func (r pollResult) pollError() error {
 	switch {
 	case r.panicked != nil:
@@ -121,7 +123,8 @@ func (r pollResult) pollError() error {
 // errOthers is the cancellation cause for the remaining things once one is ready.
 var errOthers = errors.New("ipc: another source is ready")
 
-// isContextEnd reports whether err is the error of a Poll that ended because ctx was done.
+// isContextEnd reports whether ctx is done and err wraps its error or its cause: the Poll that
+// returned err ended because of ctx, not because it was ready.
 func isContextEnd(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
@@ -135,13 +138,14 @@ type pollContext struct {
 	waited          atomic.Bool
 }
 
-// Done returns a channel that is closed.
+// Done returns the channel of the context that has ended, which is closed. From now on, Err
+// returns an error.
 func (g *pollContext) Done() <-chan struct{} {
 	g.waited.Store(true)
 	return g.of.Done()
 }
 
-// Err returns nil until Done was called.
+// Err returns nil until Done was called, and then the error of the context that has ended.
 func (g *pollContext) Err() error {
 	if g.waited.Load() {
 		return g.of.Err()
