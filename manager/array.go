@@ -11,12 +11,13 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// An Array is a fixed-length array of numbers in the server. On the server's machine the elements
-// are in shared memory, so that methods that only read do not call the server. Methods that write
-// are calls to the server: no update is lost, and they may be part of a transaction.
+// An Array is a fixed-length array of numbers in the server. On the server's machine the
+// elements are in shared memory, so that methods that only read do not call the server. Methods
+// that write are calls to the server: no update is lost, and they may be part of a transaction.
 //
 // A negative index counts from the end, except in [Array.Slice], [Array.SetSlice] and
-// [Array.AddSlice]. Methods return [ErrIndex] if an index is out of range.
+// [Array.AddSlice]. Methods return [ErrIndex] if an index is out of range. All methods may be
+// called from several goroutines. It is made by [NewArray], or received from another process.
 type Array[T ipc.Number] struct{ typed[Array[T]] }
 
 // NewArray creates an Array with the values vs. The caller must close it.
@@ -66,8 +67,9 @@ func (a *Array[T]) Get(ctx context.Context, i int) (T, error) {
 	return decodeWord[T](w), err
 }
 
-// Slice returns a consistent snapshot of the elements from low to high-1. If high is -1, the slice
-// extends to the end.
+// Slice returns a consistent snapshot of the elements from low to high-1. If high is -1, the
+// slice extends to the end. It returns [ErrIndex] if low is negative or the bounds are out of
+// range.
 func (a *Array[T]) Slice(ctx context.Context, low, high int) ([]T, error) {
 	defer runtime.KeepAlive(a.ref)
 	if s := a.sharedWords(ctx); s != nil && low >= 0 && low <= high && high <= s.len() {
@@ -93,7 +95,8 @@ func (a *Array[T]) Set(ctx context.Context, i int, v T) error {
 	return a.call(ctx, arraySet, encodeArg(i), encodeArg(wordsOf([]T{v}))).noResult()
 }
 
-// SetSlice sets the elements starting at index low to vs, atomically.
+// SetSlice sets the elements starting at index low to vs, atomically. It returns [ErrIndex], and
+// changes nothing, if low is negative or there are fewer than len(vs) elements from low on.
 func (a *Array[T]) SetSlice(ctx context.Context, low int, vs []T) error {
 	if err := checkLow(low); err != nil {
 		return err
@@ -107,7 +110,9 @@ func (a *Array[T]) Add(ctx context.Context, i int, delta T) (T, error) {
 	return decodeWord[T](w), err
 }
 
-// AddSlice adds deltas to the elements starting at index low, atomically.
+// AddSlice adds deltas to the elements starting at index low, atomically. It returns [ErrIndex],
+// and changes nothing, if low is negative or there are fewer than len(deltas) elements from low
+// on.
 func (a *Array[T]) AddSlice(ctx context.Context, low int, deltas []T) error {
 	if err := checkLow(low); err != nil {
 		return err
@@ -137,8 +142,9 @@ func (p *proxy) sharedWords(ctx context.Context) words {
 	return p.ref.words
 }
 
-// words is an array in shared memory, guarded by a sequence lock: a version, which is odd during an
-// update, the length, and the elements. Only the server writes it.
+// words is an array in shared memory, guarded by a sequence lock: a version, which is odd during
+// an update, the length, and the elements. The elements have the encoding of [encodeWord]. Only
+// the server writes it.
 type words []atomic.Uint64
 
 const (
@@ -196,7 +202,8 @@ func (w words) loadAll(low int, to []uint64) bool {
 	return false
 }
 
-// An array is the server's state of an Array or a Value.
+// An array is the server's state of an Array or a Value. Its methods run with the object's mutex
+// held, so one at a time.
 type array struct {
 	words
 	arithmetic
@@ -246,7 +253,9 @@ func newArray(c *call) (any, error) {
 
 func (a *array) sharedBlock() arena.Handle { return a.handle }
 
-// withOddVersion runs f, which updates the elements, with an odd version.
+// withOddVersion runs f, which updates the elements, while the version is odd, so that clients
+// do not use a partial update. It must be called by a method of the object, with the object's
+// mutex held.
 func (a *array) withOddVersion(f func()) {
 	if !a.held {
 		a.words[wordVersion].Add(1)
@@ -255,8 +264,9 @@ func (a *array) withOddVersion(f func()) {
 	f()
 }
 
-// decodeSpan decodes two arguments, an index and a list of words. It returns [ErrIndex] unless the
-// words fit into the array from that index on.
+// decodeSpan decodes two arguments, an index and a list of words. elems are the array's elements
+// from that index to its end, and vs the words. It returns [ErrIndex] unless the words fit into
+// the array from that index on.
 func (a *array) decodeSpan(c *call) (elems []atomic.Uint64, vs []uint64, err error) {
 	low, err := insertIndexArg(c, a.len())
 	if err != nil {
@@ -327,8 +337,9 @@ func (a *array) addAll(c *call) error {
 	return nil
 }
 
-// updateElem sets an element to next and returns result to the caller, where f computes both from
-// the element and the next argument.
+// updateElem decodes two arguments, an index and the operand by. It sets the element at that
+// index to next and adds result to the results of the call, where f computes both from the
+// element's old value and by. It returns [ErrIndex] if the index is out of range.
 func (a *array) updateElem(c *call, f func(old, by uint64) (next, result uint64)) error {
 	e, err := a.decodeElem(c)
 	if err != nil {
@@ -374,8 +385,8 @@ func (a *array) cas(c *call) error {
 	return addResult(c, same)
 }
 
-// saveState keeps the version odd until the transaction ends, so that readers call the server and
-// block there.
+// saveState returns an undo with a copy of the elements. It keeps the version odd until the
+// transaction ends, so that readers call the server and block there.
 func (a *array) saveState(keeper) undo {
 	old := make([]uint64, a.len())
 	for i := range old {

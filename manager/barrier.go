@@ -26,13 +26,14 @@ func NewBarrier(ctx context.Context, m *Manager, parties int) (*Barrier, error) 
 	return &Barrier{typed: p}, err
 }
 
-// Wait blocks until all parties have arrived. It returns the caller's position in the order of
-// arrival, from 0 to parties-1, so that exactly one caller gets 0 and can act as the leader.
+// Wait blocks until all parties have arrived and the Action, if any, has succeeded. It returns
+// the caller's position in the order of arrival, from 0 to parties-1, so that exactly one caller
+// gets 0 and can act as the leader.
 //
-// If ctx is done first, Wait breaks the barrier until [Barrier.Reset]: all callers get [ErrBroken],
-// and the error of this caller also wraps the error of ctx. [Barrier.Abort], a failing Action and
-// the death of a waiting caller break it as well. After a death the error is a *shm.PeerError that
-// identifies the process.
+// If ctx is done first, Wait breaks the barrier until [Barrier.Reset]: all callers get
+// [ErrBroken], and the error of this caller also wraps the error of ctx. [Barrier.Abort], a
+// failing Action and the death of a waiting caller break it as well. After a death the error is
+// a *shm.PeerError that identifies the process.
 func (b *Barrier) Wait(ctx context.Context) (int, error) {
 	place, turn, err := twoResults[int, uint64](b.callUndo(ctx, barrierMiss.newRequest, barrierWait,
 		encodeArg(b.Action != nil)))
@@ -48,7 +49,8 @@ func (b *Barrier) Wait(ctx context.Context) (int, error) {
 	return place, err
 }
 
-// runAction runs the action of a round and then ends the round.
+// runAction runs b.Action and then reports to the server that the round with number turn has
+// ended. If Action fails, the error wraps [ErrBroken] and the error of Action.
 func (b *Barrier) runAction(ctx context.Context, turn uint64) error {
 	done := false
 	defer func() {
@@ -64,13 +66,15 @@ func (b *Barrier) runAction(ctx context.Context, turn uint64) error {
 	return fmt.Errorf("%w: %w", ErrBroken, err)
 }
 
-// endRound reports the outcome of the action to the server. The other callers wait for it.
+// endRound reports to the server whether the action of round turn succeeded, as well says. The
+// server then releases the other callers or breaks the barrier. It returns [ErrBroken] if the
+// barrier was broken or reset during the action.
 func (b *Barrier) endRound(ctx context.Context, turn uint64, well bool) error {
 	return b.callRegardless(ctx, barrierEnd, encodeArg(turn), encodeArg(well))
 }
 
-// callRegardless makes a call even if ctx is done. In that case it only waits giveUpTime for the
-// reply.
+// callRegardless makes a call even if ctx is done. In that case it waits at most [giveUpTime]
+// for the reply, and then returns the error of ctx; the call may still be executed.
 func (b *Barrier) callRegardless(ctx context.Context, method *method, args ...argument) error {
 	told := make(chan error, 1)
 	go func() { told <- b.call(context.WithoutCancel(ctx), method, args...).noResult() }()
@@ -152,15 +156,17 @@ func newBarrier(c *call) (any, error) {
 	return b, err
 }
 
-// startRound starts a new round.
+// startRound starts a new round without arrivals, error or actor. The waiting parties of the
+// previous round keep that round, so its outcome must be set before.
 func (b *barrier) startRound() {
 	b.last++
 	b.round = &round{number: b.last}
 }
 
-// wait replies with the caller's position. If the caller must run the action and end the round, it
-// also replies with the number of the round, or else with 0. It returns errWait while the
-// caller must wait, and the reason if the barrier is broken.
+// wait is called again after each change while the caller of [Barrier.Wait] waits. When the
+// round is over, it replies with the caller's position. If the caller must run the action and
+// end the round, it also replies with the number of the round, or else with 0. It returns
+// errWait while the caller must wait, and the reason if the barrier is broken.
 func (b *barrier) wait(c *call) error {
 	a, ok := c.arrived.(arrival)
 	if !ok {
@@ -200,14 +206,15 @@ func (b *barrier) addPosition(c *call, place int, turn uint64) error {
 	return addResult(c, turn)
 }
 
-// releaseParties releases all parties.
+// releaseParties ends the current round successfully, which releases all waiting parties, and
+// starts the next round.
 func (b *barrier) releaseParties() {
 	b.over = true
 	b.startRound()
 }
 
-// endRound is called by the actor of a round after its action. The argument says whether the action
-// succeeded.
+// endRound is called by the actor of a round after its action. The argument says whether the
+// action succeeded. It returns [ErrBroken] if the barrier was broken or reset meanwhile.
 func (b *barrier) endRound(c *call) error {
 	number, err := decodeArg[uint64](c, 0)
 	if err != nil {
@@ -229,7 +236,8 @@ func (b *barrier) endRound(c *call) error {
 	return nil
 }
 
-// breakMissedEnd breaks the barrier on behalf of an actor that no longer waits for its call.
+// breakMissedEnd breaks the barrier on behalf of an actor that stopped waiting for the reply of
+// its Wait, so that it will not run the action. It does nothing if that round is over.
 func (b *barrier) breakMissedEnd(c *call) error {
 	number, err := decodeArg[uint64](c, 1)
 	if err != nil || number != b.number || b.actor != c.session() || b.err != nil {
@@ -239,7 +247,9 @@ func (b *barrier) breakMissedEnd(c *call) error {
 	return nil
 }
 
-// breakRound breaks the round because a waiting party left.
+// breakRound breaks the round because the party of call c stopped waiting. If its process died,
+// the error of the others is a *[shm.PeerError]. It does nothing if the round is over or broken
+// already.
 func (r *round) breakRound(c *call) {
 	if r.over || r.err != nil {
 		return
@@ -250,7 +260,8 @@ func (r *round) breakRound(c *call) {
 	}
 }
 
-// endSession breaks the barrier if the session of its actor has ended.
+// endSession breaks the barrier if s is the session of the actor of the current round: its
+// process died during the action.
 func (b *barrier) endSession(s *session) {
 	if b.actor == s && b.err == nil {
 		b.err = newPeerError(s.pid, ErrBroken)

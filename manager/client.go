@@ -14,7 +14,8 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// An address identifies a server within its domain. It owns references to the two rings.
+// An address identifies a server within its domain. It owns references to the two rings, unless
+// they are 0: then only a process that has a client for the server can use the address.
 type address struct {
 	server [16]byte
 	pid    int
@@ -49,9 +50,9 @@ var clients struct {
 	set map[[16]byte]*client
 }
 
-// acquireClient returns the client for the server at a, and increments its use count. It takes
-// ownership of the references in a. It returns [ErrForeign] if a has no rings and the server is not
-// known yet.
+// acquireClient returns the client for the server at a, and increments its use count; the caller
+// must call dropUse. It takes ownership of the references in a, also if it returns an error. It
+// returns [ErrForeign] if a has no rings and the server is not known yet.
 func acquireClient(a address) (*client, error) {
 	d, err := arena.Default()
 	if err != nil {
@@ -119,7 +120,9 @@ func newClient(d *arena.Domain, a address) (*client, error) {
 	return c, nil
 }
 
-// announceLane creates a lane and announces it to the server.
+// announceLane creates a lane, announces its other end to the server for the given session and
+// process id, and returns this end. The caller must close it. It returns the error of
+// [client.handleLoss] if the server is gone.
 func (c *client) announceLane(ctx context.Context, session [16]byte, pid int) (lane[request, reply], error) {
 	ours, theirs, err := ipc.Pipe[request, reply]()
 	if err != nil {
@@ -141,14 +144,16 @@ func (c *client) announceLane(ctx context.Context, session [16]byte, pid int) (l
 	return ours, nil
 }
 
-// addUse increments the use count.
+// addUse increments the use count. The caller must already have a use, and must call dropUse
+// later.
 func (c *client) addUse() {
 	clients.mu.Lock()
 	defer clients.mu.Unlock()
 	c.uses++
 }
 
-// dropUse decrements the use count. The last user ends the client.
+// dropUse decrements the use count. The last dropUse ends the client: its calls return
+// [ErrClosed], and its resources are released.
 func (c *client) dropUse() {
 	clients.mu.Lock()
 	c.uses--
@@ -163,11 +168,13 @@ func (c *client) dropUse() {
 	}
 }
 
-// handleLoss handles signs that the server is gone. It returns the error for callers.
+// handleLoss is called when the server appears to be gone. It aborts all calls and returns the
+// error for callers, which wraps [ErrServerDied], or [ErrClosed] if the client was closed
+// before. It may wait up to 10 seconds for the reason of the server's exit.
 func (c *client) handleLoss() error { return c.handleLossBy(nil) }
 
-// handleLossBy is like handleLoss. end is the error of a stream to another machine, or nil; its
-// text identifies the host.
+// handleLossBy is like [client.handleLoss]. end is the error of a stream to another machine, or
+// nil; its text identifies the host.
 func (c *client) handleLossBy(end error) error {
 	c.fails.Do(func() {
 		c.mu.Lock()
@@ -188,7 +195,8 @@ func (c *client) handleLossBy(end error) error {
 	return c.failureError()
 }
 
-// abortCalls aborts all calls in progress. Later calls return err.
+// abortCalls closes all lanes, which aborts the calls in progress. Later calls return err, or
+// the error of an earlier abortCalls.
 func (c *client) abortCalls(err error) {
 	c.failed.CompareAndSwap(nil, &err)
 	c.mu.Lock()
@@ -209,8 +217,9 @@ func (c *client) failureError() error {
 	return nil
 }
 
-// acquireLane returns an idle lane, or dials a new one. The caller must return it with put or drop.
-// A lane carries one call at a time.
+// acquireLane returns an idle lane, or dials a new one. The caller must return it with
+// releaseLane, or with closeLane after an error. It returns the error of the client's failure,
+// if any. A lane carries one call at a time.
 func (c *client) acquireLane(ctx context.Context) (lane[request, reply], error) {
 	c.mu.Lock()
 	if n := len(c.idle); n > 0 {
@@ -248,7 +257,8 @@ func (c *client) acquireLane(ctx context.Context) (lane[request, reply], error) 
 	return l, nil
 }
 
-// setAnchor makes l the anchor, unless there is one already.
+// setAnchor makes l the anchor, which keeps the session alive while no other lane is open. It
+// closes l if there is an anchor already or the client has failed.
 func (c *client) setAnchor(l lane[request, reply]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -274,18 +284,20 @@ func (c *client) closeLane(l lane[request, reply]) {
 	l.Close()
 }
 
-// A late function returns the request that undoes a call, from the results of that call. It is used
-// if the caller stopped waiting before the call succeeded.
+// A late function returns the request that undoes a call, from the results of that call, which
+// it must not retain. It is used if the caller stopped waiting before the call succeeded.
 type late func(results []item) request
 
-// call sends a request and waits for its reply.
+// call sends a request and waits for its reply. If ctx belongs to a transaction of c, the call
+// is part of it. The caller owns the references of the results.
 //
 // If the deadline of ctx has already passed, the call is still executed if it does not need to
 // block.
 //
-// If ctx is done first, call notifies the server, and waits for it at most giveUpTime. If the
-// server executed the call nevertheless, the request returned by after, if not nil, undoes it.
-// Other calls may or may not have been executed.
+// If ctx is done first, call notifies the server, waits for it at most [giveUpTime], and returns
+// an error that wraps the cause of ctx. If the server executed the call nevertheless, the
+// request returned by after, if not nil, undoes it. Other calls may or may not have been
+// executed.
 func (c *client) call(ctx context.Context, req request, after late) ([]item, error) {
 	if err := c.failureError(); err != nil {
 		return nil, err
@@ -306,8 +318,9 @@ func (c *client) call(ctx context.Context, req request, after late) ([]item, err
 // nowTime limits a call after its deadline, which waits only for the server itself.
 const nowTime = time.Second
 
-// callNow makes a call that must not block. It cancels the call right after sending it: the server
-// checks for a cancellation only when a call has to block.
+// callNow makes a call after the deadline of ctx, so it must not block in the server: if it
+// would, callNow returns the error of ctx. It cancels the call right after sending it: the
+// server checks for a cancellation only when a call has to block.
 func (c *client) callNow(ctx context.Context, req request, after late) ([]item, error) {
 	limit, end := context.WithTimeout(context.WithoutCancel(ctx), nowTime)
 	defer end()
@@ -318,8 +331,9 @@ func (c *client) callNow(ctx context.Context, req request, after late) ([]item, 
 	return results, err
 }
 
-// roundTrip sends a request and waits for the reply. If now is true, it sends a cancellation right
-// after the request.
+// roundTrip sends a request and waits for the reply. If now is true, it sends a cancellation
+// right after the request. The error is an [unsent] if the server did not receive the request.
+// For after, see [client.call].
 func (c *client) roundTrip(ctx context.Context, req request, after late, now bool) ([]item, error) {
 	l, err := c.acquireLane(ctx)
 	if err != nil {
@@ -353,7 +367,8 @@ func (c *client) roundTrip(ctx context.Context, req request, after late, now boo
 	return c.callResult(ctx, req.Method, r, err)
 }
 
-// An unsent error means that the server did not receive the request.
+// An unsent error means that the server did not receive the request, so the call has no effect.
+// It wraps the reason.
 type unsent struct{ error }
 
 func (u unsent) Unwrap() error { return u.error }
@@ -362,7 +377,9 @@ func contextError(ctx context.Context, method string) error {
 	return fmt.Errorf("manager: %s: %w", method, context.Cause(ctx))
 }
 
-// callResult returns the results of a call or its error.
+// callResult returns the results of the call of method, with reply r, or its error. err is the
+// error of receiving the reply. If the lane was closed, the server is gone, and callResult
+// returns the error of handleLoss.
 func (c *client) callResult(ctx context.Context, method string, r reply, err error) ([]item, error) {
 	switch {
 	case err == nil && r.Err == nil:
@@ -396,8 +413,9 @@ func (c *client) abandonCall(l lane[request, reply], after late) {
 	}
 }
 
-// cancelAndUndo cancels a call after its caller has stopped waiting, receives its reply, and undoes
-// it if necessary. Then its lane can be reused.
+// cancelAndUndo cancels the call in progress on lane l, because its caller has stopped waiting,
+// and receives its reply. If the call succeeded nevertheless and after is not nil, it makes the
+// call that undoes it. It returns l to the idle lanes, or closes it after an error.
 func (c *client) cancelAndUndo(l lane[request, reply], after late) {
 	ctx := context.Background()
 	err := l.Send(ctx, request{Method: cancel})

@@ -17,14 +17,16 @@ func NewCond(ctx context.Context, m *Manager) (*Cond, error) {
 
 // Wait releases the lock, which the caller must hold, blocks until a notification arrives, and
 // acquires the lock again to the previous depth. It returns [ErrNotOwner] if the caller does not
-// hold the lock. If ctx is done first, the caller does not hold the lock. The caller should check
-// its condition in a loop; see [Cond.WaitFor].
+// hold the lock. If ctx is done first, Wait returns an error that wraps its cause, and the
+// caller does not hold the lock. With [ErrOwnerDied] it does, as after Lock. The caller should
+// check its condition in a loop; see [Cond.WaitFor].
 func (c *Cond) Wait(ctx context.Context) error {
 	return c.callUndo(ctx, condGiveUp.bareRequest, condWait).noResult()
 }
 
-// WaitFor blocks until ready returns true. The caller must hold the lock. WaitFor calls ready first
-// and after each notification, with the lock held.
+// WaitFor blocks until ready returns true, and then returns nil with the lock held. The errors
+// are the same as for [Cond.Wait]. The caller must hold the lock. WaitFor calls ready first and
+// after each notification, with the lock held.
 func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 	for !ready() {
 		if err := c.Wait(ctx); err != nil {
@@ -35,7 +37,7 @@ func (c *Cond) WaitFor(ctx context.Context, ready func() bool) error {
 }
 
 // Notify wakes up to n waiting callers. It returns [ErrNotOwner] if the caller does not hold the
-// lock.
+// lock. If n is negative, it wakes all.
 func (c *Cond) Notify(ctx context.Context, n int) error {
 	return c.call(ctx, condNotify, encodeArg(n)).noResult()
 }
@@ -127,7 +129,9 @@ func (s *cond) notify(c *call) error {
 	return nil
 }
 
-// releaseWoken releases the lock of a caller that was woken after it had stopped waiting.
+// releaseWoken releases the lock on behalf of a caller of wait that stopped waiting after it was
+// woken, and so does not know that it holds the lock. It does nothing if the caller does not
+// hold the lock.
 func (s *cond) releaseWoken(c *call) error {
 	if s.depth > 0 && s.owner == c.owner() {
 		s.depth = 1

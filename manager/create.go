@@ -8,8 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// createObject creates an object of the kind named by the first argument and returns a proxy. The
-// other arguments are passed to the constructor.
+// createObject creates an object of the kind named by the first argument, and adds an encoded
+// proxy to the results of c. The other arguments are passed to the constructor. It returns
+// [ErrNoObject] if no kind has that name.
 func (l *served) createObject(c *call) error {
 	name, err := decodeArg[string](c, 0)
 	if err != nil {
@@ -33,7 +34,9 @@ func (l *served) createObject(c *call) error {
 	return nil
 }
 
-// addObject assigns an id and a beacon to a new object, and returns its first proxy.
+// addObject assigns an id and a beacon to a new object of kind k, and returns the encoding of
+// its first proxy, which the caller must release. The object is disposed of when no proxy is
+// left in any process.
 func (s *server) addObject(k *kind, state any) (proxy item, err error) {
 	life, token, err := newBeacon(s.d)
 	if err != nil {
@@ -64,7 +67,8 @@ func (s *server) addObject(k *kind, state any) (proxy item, err error) {
 	return proxy, err
 }
 
-// awaitAndDispose waits until no process has a proxy of o, and then disposes of o.
+// awaitAndDispose waits until no process has a proxy of o, and then removes o from the server
+// and disposes of it. It returns early if the server ends. token is the token of o's beacon.
 func (s *server) awaitAndDispose(o *object, token arena.Handle) {
 	if o.life.awaitRelease(s.ctx) != nil {
 		return // the server ends, and closes the remaining objects

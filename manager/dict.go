@@ -31,12 +31,13 @@ func (d *Dict[K, V]) Get(ctx context.Context, k K) (V, error) {
 }
 
 // Set sets the value for k. The server keeps a copy of v that shares the blocks of v. The caller
-// must still close v.
+// must still close v. It returns [ErrArgument] if k refers to shared memory or if k or v cannot
+// be encoded.
 func (d *Dict[K, V]) Set(ctx context.Context, k K, v V) error {
 	return d.call(ctx, dictUpdate, encodeArg(k), encodeArg(v)).noResult()
 }
 
-// Update sets the values for several keys in one call.
+// Update sets the values for several keys in one call. The caller must still close the values.
 func (d *Dict[K, V]) Update(ctx context.Context, all map[K]V) error {
 	args := make([]argument, 0, 2*len(all))
 	for k, v := range all {
@@ -51,14 +52,15 @@ func (d *Dict[K, V]) Add(ctx context.Context, k K, delta V) (V, error) {
 	return oneResult[V](d.call(ctx, dictAdd, encodeArg(k), encodeArg(kindOf[V]()), encodeArg(delta)))
 }
 
-// SetDefault sets the value for k if there is none, and returns the current value. The caller must
-// close its shared memory.
+// SetDefault sets the value for k if there is none, and returns the current value. The caller
+// must close the shared memory of the returned value, and must still close v.
 func (d *Dict[K, V]) SetDefault(ctx context.Context, k K, v V) (V, error) {
 	return oneResult[V](d.call(ctx, dictSetDefault, encodeArg(k), encodeArg(v)))
 }
 
-// CompareAndSwap sets the value for k to v if it equals old, and reports whether it did. Values are
-// equal if their encodings are equal.
+// CompareAndSwap sets the value for k to v if it equals old, and reports whether it did. Values
+// are equal if their encodings are equal. If k has no value, it returns false. The caller must
+// still close old and v.
 func (d *Dict[K, V]) CompareAndSwap(ctx context.Context, k K, old, v V) (bool, error) {
 	return oneResult[bool](d.call(ctx, dictCas, encodeArg(k), encodeArg(old), encodeArg(v)))
 }
@@ -99,7 +101,7 @@ func (d *Dict[K, V]) Values(ctx context.Context) ([]V, error) {
 }
 
 // All returns a copy of the whole map, in one call. The caller must close the values' shared
-// memory.
+// memory. If one of them cannot be decoded, All returns its error and no map.
 func (d *Dict[K, V]) All(ctx context.Context) (map[K]V, error) {
 	a := d.call(ctx, dictAll)
 	if a.err != nil || len(a.items)%2 != 0 {
@@ -118,8 +120,8 @@ func (d *Dict[K, V]) All(ctx context.Context) (map[K]V, error) {
 	return m, nil
 }
 
-// keyed is the common part of the proxies of a Dict and a Set. T is the type as which the proxy is
-// sent.
+// keyed is the common part of the proxies of a Dict and a Set. T is the type as which the proxy
+// is sent to other processes, such as a Dict[K, V], and K is the type of the keys.
 type keyed[T any, K comparable] struct{ counted[T] }
 
 func newKeyed[T any, K comparable](ctx context.Context, m *Manager) (keyed[T, K], error) {
@@ -201,8 +203,8 @@ func (d *dict) putItem(k string, it item, keep keeper) {
 	d.entries = append(d.entries, entry{k, it})
 }
 
-// removeKey removes the entry for k, which must exist, and returns its item. The last entry moves
-// to its index.
+// removeKey removes the entry for k, which must exist, and returns its item, which the caller
+// must release. The last entry moves to its index.
 func (d *dict) removeKey(k string) item {
 	i, last := d.places[k], len(d.entries)-1
 	it := d.entries[i].item
@@ -335,7 +337,8 @@ func (d *dict) all(c *call) error {
 	return nil
 }
 
-// popAny removes an arbitrary key and returns it with its value.
+// popAny removes an arbitrary key and adds it and its value to the results of the call. It
+// returns [ErrNoKey] if the dict is empty.
 func (d *dict) popAny(c *call) error {
 	if len(d.entries) == 0 {
 		return ErrNoKey
@@ -345,7 +348,8 @@ func (d *dict) popAny(c *call) error {
 	return nil
 }
 
-// keySet returns the set of the arguments, which must be keys.
+// keySet returns the set of the arguments, as encoded keys. It returns [ErrArgument] if one of
+// them refers to shared memory.
 func (c *call) keySet() (map[string]bool, error) {
 	set := make(map[string]bool, len(c.Args))
 	for i := range c.Args {
@@ -358,7 +362,8 @@ func (c *call) keySet() (map[string]bool, error) {
 	return set, nil
 }
 
-// removeKeys removes the keys given as arguments.
+// removeKeys removes the keys given as arguments. Keys that are not present are ignored. It
+// returns [ErrArgument], and removes nothing, if a key refers to shared memory.
 func (d *dict) removeKeys(c *call) error {
 	named, err := c.keySet()
 	if err != nil {
@@ -372,7 +377,8 @@ func (d *dict) removeKeys(c *call) error {
 	return nil
 }
 
-// retainKeys removes all keys except the arguments.
+// retainKeys removes all keys except those given as arguments. It returns [ErrArgument], and
+// removes nothing, if one of them refers to shared memory.
 func (d *dict) retainKeys(c *call) error {
 	named, err := c.keySet()
 	if err != nil {

@@ -13,7 +13,8 @@ func NewEvent(ctx context.Context, m *Manager) (*Event, error) {
 	return &Event{p}, err
 }
 
-// Set sets the flag and wakes all waiting callers.
+// Set sets the flag and wakes all waiting callers. They return even if the flag is cleared
+// immediately afterwards.
 func (e *Event) Set(ctx context.Context) error {
 	return e.call(ctx, eventChange, encodeArg(true)).noResult()
 }

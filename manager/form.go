@@ -9,14 +9,14 @@ import (
 )
 
 // A form is the encoding of a proxy: the address of the server, the object's id, and the blocks
-// that keep both alive.
+// that keep both alive while a process or a message has a reference to them.
 //
 //	0  [server, pid, object, life]
 //	1  [server, pid, object, life, accept, alive]
 //	2  [server, pid, object, life, accept, alive, data]
 //
-// data is present if clients read the object without a call. A proxy of a server on another machine
-// has only the block life, which is virtual: see Note [Far blocks].
+// data is present if clients read the object without a call. A proxy of a server on another
+// machine has only the block life, which is virtual: see Note [Far blocks].
 type form struct {
 	address
 	id         uint64
@@ -58,8 +58,10 @@ func (f form) encodeForm(e *codec.Encoder) error {
 	return e.Err()
 }
 
-// readForm decodes a form, which owns its references, and returns its client with an incremented
-// use count.
+// readForm decodes a form and returns it with the client for its server. The caller owns the
+// references to the blocks life and data, and a use of the client, which it must drop. It
+// returns [ErrForeign] if this process has no connection to the server and the form contains
+// none.
 func readForm(d *codec.Decoder) (f form, c *client, err error) {
 	tag, err := d.Tag(formTags)
 	if err != nil {

@@ -2,10 +2,12 @@ package manager
 
 import "sync"
 
-// A signal wakes all goroutines that wait for a change.
+// A signal wakes all goroutines that wait for a change. It has no lock of its own: the mutex of
+// the object or gate that it belongs to must be held for each method.
 type signal struct{ ch chan struct{} }
 
-// changeChan returns a channel that is closed by the next fire.
+// changeChan returns a channel that is closed by the next broadcast. A waiting goroutine must
+// get it before it releases the mutex.
 func (s *signal) changeChan() <-chan struct{} {
 	if s.ch == nil {
 		s.ch = make(chan struct{})
@@ -21,7 +23,7 @@ func (s *signal) broadcast() {
 }
 
 // A gate admits either any number of calls outside of transactions, or the calls of one
-// transaction.
+// transaction. There is one per server.
 type gate struct {
 	mu      sync.Mutex
 	txn     *txn // current transaction, which may still wait for inside to become 0
@@ -29,7 +31,9 @@ type gate struct {
 	changed signal
 }
 
-// admitCall admits a call. The caller must call leave unless it returns an error.
+// admitCall blocks until no other transaction is in progress, and admits the call. The caller
+// must call endCall unless admitCall returns an error. It returns the cause if the call is
+// canceled or its client is gone.
 func (g *gate) admitCall(c *call) error {
 	for {
 		g.mu.Lock()
@@ -61,8 +65,10 @@ func (g *gate) endCall(c *call) {
 	}
 }
 
-// lockExclusive excludes all calls except calls of t. It claims the gate first and then waits for
-// the admitted calls, so that a stream of new calls cannot starve it.
+// lockExclusive blocks until it has excluded all calls except calls of t. The caller must call
+// unlockExclusive unless it returns an error, which is the cause if call c is canceled or its
+// client is gone. It claims the gate first and then waits for the admitted calls, so that a
+// stream of new calls cannot starve it.
 func (g *gate) lockExclusive(c *call, t *txn) error {
 	for taken := false; ; {
 		g.mu.Lock()

@@ -22,7 +22,7 @@ type gateway struct {
 }
 
 // A guest is a client on another machine. The gateway holds references to the objects of its
-// proxies.
+// proxies. It exists while the client has at least one stream.
 type guest struct {
 	g       *gateway
 	c       *client
@@ -33,18 +33,21 @@ type guest struct {
 	objects map[uint64]*lent
 }
 
-// lent is an object that was granted to a guest, and the number of grants.
+// lent is an object that a guest may use: the gateway's reference to it, and the number of
+// replies that have granted it.
 type lent struct {
 	life   arena.Handle
 	grants int
 }
 
-// Serve serves one stream of a client on another machine that has called [Connect]. It blocks until
-// the stream is closed or ctx is done, and closes the stream. It returns nil if the client closed
-// the stream. m must stay open until Serve returns.
+// Serve serves one stream of a client on another machine that has called [Connect]. It blocks
+// until the stream is closed or ctx is done, and closes the stream. It returns nil if the client
+// closed the stream or a reply cannot be delivered, and the cause of ctx if ctx is done. It
+// returns [ErrShared] if m itself is a connection to another machine. m must stay open until
+// Serve returns.
 //
-// Serve does not authenticate the client. The caller must do so before, as package manager/remote
-// does.
+// Serve does not authenticate the client. The caller must do so before, as package
+// manager/remote does.
 func (m *Manager) Serve(ctx context.Context, s Stream) error {
 	conn := link.NewConn(s, maxFrame)
 	defer conn.Close()
@@ -105,7 +108,9 @@ func (m *Manager) Serve(ctx context.Context, s Stream) error {
 // returns its grants of an object.
 var gatewayDrop = &method{name: "drop"}
 
-// forwardCall makes a call to the server on behalf of the guest. It passes on a cancellation, and
+// forwardCall makes the call req to the server by lane inner on behalf of the guest, and returns
+// the reply; an error is in reply.Err. It returns [ErrNoObject] there if the object was not
+// granted to the guest. Meanwhile it receives from lane outer: it passes on a cancellation, and
 // aborts the call if the guest disconnects.
 func (gu *guest) forwardCall(ctx context.Context, outer lane[reply, request], inner lane[request, reply],
 	req request) reply {
@@ -158,7 +163,8 @@ func (g *gateway) addStream(c *client, session [16]byte) *guest {
 	return gu
 }
 
-// endStream ends a stream. After the last one, the guest's references are released.
+// endStream ends a stream that addStream has added. After the last one of the client, the
+// guest's references are released.
 func (g *gateway) endStream(gu *guest) {
 	g.mu.Lock()
 	gu.streams--
@@ -187,9 +193,10 @@ const anyBlock = math.MaxUint64
 func (gu *guest) Retain(h arena.Handle) error  { return gu.c.Retain(h) }
 func (gu *guest) Release(h arena.Handle) error { return gu.c.Release(h) }
 
-// exportBlocks grants the guest the objects of the proxies in a reply. It returns a number for each
-// block: the id of its object, 0 for the other blocks of a proxy, and [crossing.Copied] for a block
-// that must be copied.
+// exportBlocks grants the guest the objects of the proxies in a reply, for which the gateway
+// keeps a reference until the guest revokes the grants. It returns a number for each block: the
+// id of its object, 0 for the other blocks of a proxy, and [crossing.Copied] for a block that
+// must be copied.
 func (gu *guest) exportBlocks(ctx context.Context, blocks []arena.Handle) ([]uint64, error) {
 	if len(blocks) == 0 {
 		return nil, nil
@@ -225,8 +232,9 @@ func (gu *guest) exportBlocks(ctx context.Context, blocks []arena.Handle) ([]uin
 	return numbers, nil
 }
 
-// importBlocks translates object ids of a guest to blocks. It returns [ErrNoObject] for an object
-// that was not granted to the guest.
+// importBlocks translates object ids of a guest to the blocks that keep these objects alive. The
+// caller owns one reference to each block. It returns [ErrNoObject] for an object that was not
+// granted to the guest.
 func (gu *guest) importBlocks(numbers []uint64) ([]arena.Handle, error) {
 	gu.mu.Lock()
 	defer gu.mu.Unlock()
@@ -252,8 +260,9 @@ func (gu *guest) isGranted(object uint64) bool {
 	return gu.objects[object] != nil
 }
 
-// revokeGrants revokes the number of grants that the guest had received when it released the
-// object. Later grants remain.
+// revokeGrants serves the request of a guest that has released an object. The arguments are the
+// object's id and the number of grants that the guest had received by then; later grants remain.
+// It returns [ErrNoObject] if the object has fewer grants.
 func (gu *guest) revokeGrants(req request) error {
 	if len(req.Args) != 2 {
 		return fmt.Errorf("%w: got %d arguments, want 2", ErrArgument, len(req.Args))

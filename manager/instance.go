@@ -9,14 +9,17 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// An Instance is a proxy of an object of a registered type. See [Register].
+// An Instance is a proxy of an object of a registered type. It is made by [Type.New] or received
+// from another process, and must be closed. Its methods may be called from several goroutines.
+// See [Register].
 type Instance struct {
 	proxy
 	typ *Type
 }
 
-// New creates an object in the server. args are passed to the type's constructor. The caller must
-// close the Instance.
+// New creates an object in the server. args are passed to the type's constructor. The caller
+// must close the Instance. It returns [ErrArgument] if args do not match the constructor's
+// parameters, and the constructor's error.
 func (t *Type) New(ctx context.Context, m *Manager, args ...any) (*Instance, error) {
 	packed, err := t.make.packArgs(args)
 	if err != nil {
@@ -26,11 +29,12 @@ func (t *Type) New(ctx context.Context, m *Manager, args ...any) (*Instance, err
 	return &Instance{p, t}, err
 }
 
-// Call calls a method in the server and returns its results. If the method's last result is an
-// error, it is not among the results but becomes the error of Call; package wire documents how
-// errors are preserved. Call returns [ErrNoMethod] if the type has no such method. It returns
-// [ErrArgument] if the arguments do not match the types of the parameters. The caller must close
-// the shared memory of the results.
+// Call calls a method in the server and returns its results. The results are in order and have
+// the method's result types. If the method's last result is an error, it is not among the
+// results but becomes the error of Call; package wire documents how errors are preserved. Call
+// returns [ErrNoMethod] if the type has no such method. It returns [ErrArgument] if the
+// arguments do not match the types of the parameters. The caller must close the shared memory of
+// the results.
 func (o *Instance) Call(ctx context.Context, method string, args ...any) ([]any, error) {
 	f, a := o.callMethod(ctx, method, args)
 	if a.err != nil {

@@ -16,7 +16,8 @@ type item struct {
 	blocks []arena.Handle
 }
 
-// A keeper counts references to blocks: a domain, or a client of a server on another machine.
+// A keeper counts this process's references to blocks of shared memory: a domain, or a client of
+// a server on another machine.
 type keeper interface {
 	Retain(arena.Handle) error
 	Release(arena.Handle) error
@@ -35,7 +36,7 @@ func (it *item) UnmarshalWire(d *codec.Decoder) error {
 }
 
 // defaultKeeper returns the domain of this process, which must exist if there are items with
-// blocks.
+// blocks. If there is none, the keeper's Retain fails and its Release does nothing.
 func defaultKeeper() keeper {
 	d, err := arena.Default()
 	if err != nil {
@@ -49,12 +50,14 @@ type unkept struct{}
 func (unkept) Retain(arena.Handle) error  { return arena.ErrClosed }
 func (unkept) Release(arena.Handle) error { return nil }
 
-// clone returns a copy of the item with its own references.
+// clone returns a copy of the item, with its own bytes and references. The caller must release
+// it.
 func (it item) clone(k keeper) (item, error) {
 	return item{slices.Clone(it.body), slices.Clone(it.blocks)}.retain(k)
 }
 
-// retain returns the item after retaining all its blocks, or none if it returns an error.
+// retain returns the same item after adding a reference to each of its blocks, which the caller
+// must release. If it returns an error, it has added none.
 func (it item) retain(k keeper) (item, error) {
 	for i, h := range it.blocks {
 		if err := k.Retain(h); err != nil {
@@ -78,7 +81,7 @@ func releaseAll(k keeper, items []item) {
 }
 
 // An argument is a value encoded for one call. The encoder owns the bytes, so the item is valid
-// until done.
+// until releaseArg.
 type argument struct {
 	item
 	encoder *codec.Encoder
@@ -91,8 +94,8 @@ var encoders = sync.Pool{New: func() any { return new(codec.Encoder) }}
 // keepBytes limits the buffer that a pooled encoder keeps, in bytes.
 const keepBytes = 64 << 10
 
-// releaseArg releases the argument. It must be called once. sent reports whether the server
-// received the value.
+// releaseArg releases the argument. It must be called once, unless a.err is set. sent reports
+// whether the server received the value.
 func (a *argument) releaseArg(sent bool) {
 	a.encoder.Done(sent)
 	if cap(a.body) <= keepBytes {
@@ -107,7 +110,8 @@ func (a *argument) takeItem() item {
 	return it
 }
 
-// encodeArg encodes v as an argument.
+// encodeArg encodes v as an argument. If v cannot be encoded, the error is in the argument's
+// err. Otherwise the caller must call releaseArg, or pass the argument to a function that does.
 func encodeArg[T any](v T) argument {
 	a, err := packArg(v)
 	a.err = err
@@ -120,7 +124,9 @@ func encodeArg[T any](v T) argument {
 	return a
 }
 
-// encodeByValue returns the argument re-encoded by value, for another machine.
+// encodeByValue returns the argument encoded by value, without references to objects of this
+// machine, for another machine. It replaces a, which it has released if the encoding differs. An
+// error is in the result's err.
 func (a argument) encodeByValue() argument {
 	if a.err != nil || a.again == nil {
 		return a
@@ -131,7 +137,7 @@ func (a argument) encodeByValue() argument {
 	return b
 }
 
-// packArg encodes v. The caller must keep v alive until it calls done.
+// packArg encodes v. The caller must call releaseArg, and must keep v alive until then.
 func packArg[T any](v T) (argument, error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {
@@ -164,8 +170,8 @@ func packWith(byValue bool, encode func(e *codec.Encoder) error) (argument, erro
 	return a, nil
 }
 
-// unpackItem decodes an item. It takes ownership of the item's references, even if it returns an
-// error.
+// unpackItem decodes an item as a T. The caller must close the shared memory of v. It takes
+// ownership of the item's references, even if it returns an error.
 func unpackItem[T any](k keeper, it item) (v T, err error) {
 	plan, err := codec.PlanOf[T]()
 	if err != nil {
@@ -219,8 +225,9 @@ func decodeAll(d *codec.Decoder, it item, blocks codec.Blocks, decode func(d *co
 	return err
 }
 
-// A taker gives the item's own reference of a block to the first object that takes it, and retains
-// the block for each further object.
+// A taker is the [codec.Blocks] of an item that is being decoded. It gives the item's own
+// reference of a block to the first object that takes it, and retains the block for each further
+// object.
 type taker struct {
 	keeper
 	blocks []arena.Handle

@@ -7,8 +7,9 @@ import (
 )
 
 // A List is a list in the server. A negative index counts from the end, as in Python, except in
-// [List.Slice] and [List.Replace]. Methods return [ErrIndex] if an index is out of range. Elements
-// are equal if their encodings are equal.
+// [List.Slice] and [List.Replace]. Methods return [ErrIndex] if an index is out of range.
+// Elements are equal if their encodings are equal. Each call is atomic. All methods may be
+// called from several goroutines.
 type List[T any] struct{ counted[List[T]] }
 
 // NewList creates a List with the values vs. The caller must close it, and must still close vs. The
@@ -29,13 +30,14 @@ func encodeArgs[T any](vs []T) []argument {
 	return args
 }
 
-// Append appends values, in one call.
+// Append appends values, in one call. The caller must still close vs.
 func (l *List[T]) Append(ctx context.Context, vs ...T) error {
 	return l.call(ctx, listAppend, encodeArgs(vs)...).noResult()
 }
 
 // Insert inserts v before element i. As with Python's list.insert, a negative i counts from the
-// end, and an i outside of the list means its beginning or its end.
+// end, and an i outside of the list means its beginning or its end. The caller must still close
+// v.
 func (l *List[T]) Insert(ctx context.Context, i int, v T) error {
 	return l.call(ctx, listInsert, encodeArg(i), encodeArg(v)).noResult()
 }
@@ -104,8 +106,9 @@ func (l *List[T]) Has(ctx context.Context, v T) (bool, error) {
 	return n > 0, err
 }
 
-// Slice returns the elements from low to high-1, in one call. If high is -1, the slice extends to
-// the end. The caller must close the elements' shared memory.
+// Slice returns the elements from low to high-1, in one call. If high is -1, the slice extends
+// to the end. The caller must close the elements' shared memory. It returns [ErrIndex] if low is
+// negative or the bounds are out of range.
 func (l *List[T]) Slice(ctx context.Context, low, high int) ([]T, error) {
 	return allResults[T](l.call(ctx, listSlice, encodeArg(low), encodeArg(high)))
 }
@@ -113,9 +116,11 @@ func (l *List[T]) Slice(ctx context.Context, low, high int) ([]T, error) {
 // All returns all elements, in one call. The caller must close the elements' shared memory.
 func (l *List[T]) All(ctx context.Context) ([]T, error) { return l.Slice(ctx, 0, -1) }
 
-// Replace replaces the elements from low to high-1 with vs, in one call, like Python's l[low:high]
-// = vs. If high is -1, it replaces all elements from low on. vs may be longer or shorter than the
-// replaced part; if it is empty, Replace deletes that part.
+// Replace replaces the elements from low to high-1 with vs, in one call, like Python's
+// l[low:high] = vs. If high is -1, it replaces all elements from low on. vs may be longer or
+// shorter than the replaced part; if it is empty, Replace deletes that part. The caller must
+// still close vs. It returns [ErrIndex], and changes nothing, if low is negative or the bounds
+// are out of range.
 func (l *List[T]) Replace(ctx context.Context, low, high int, vs ...T) error {
 	args := append([]argument{encodeArg(low), encodeArg(high)}, encodeArgs(vs)...)
 	return l.call(ctx, listReplace, args...).noResult()
@@ -127,7 +132,8 @@ func (l *List[T]) Sort(ctx context.Context) error {
 	return l.call(ctx, listSort, encodeArg(kindOf[T]())).noResult()
 }
 
-// SortFunc sorts the elements with compare, like [slices.SortStableFunc], in a transaction. compare
+// SortFunc sorts the elements with compare, like [slices.SortStableFunc], in a transaction,
+// either the one of ctx or a new one, so that no other call sees the list meanwhile. compare
 // must not retain or close the shared memory of its arguments.
 func (l *List[T]) SortFunc(ctx context.Context, compare func(a, b T) int) error {
 	c, err := l.openClient()
@@ -181,11 +187,12 @@ func newList(c *call) (any, error) {
 	return l, nil
 }
 
-// indexArg decodes an argument as the index of one of n elements. A negative index counts from the
-// end.
+// indexArg decodes argument 0 as the index of one of n elements and returns the index counted
+// from 0. A negative argument counts from the end. It returns [ErrIndex] if the index is out of
+// range.
 func indexArg(c *call, n int) (int, error) { return boundedIndexArg(c, n, n) }
 
-// insertIndexArg is like at, but also accepts the index n, the end.
+// insertIndexArg is like [indexArg], but also accepts the index n, the end.
 func insertIndexArg(c *call, n int) (int, error) { return boundedIndexArg(c, n, n+1) }
 
 func boundedIndexArg(c *call, n, limit int) (int, error) {
@@ -276,7 +283,8 @@ func (l *list) delete(c *call) error {
 	return err
 }
 
-// findIndex returns the index of the first element that equals the argument, or [ErrNoKey].
+// findIndex returns the index of the first element that equals argument 0 of the call, or
+// [ErrNoKey].
 func (l *list) findIndex(c *call) (int, error) {
 	if len(c.Args) != 1 {
 		return 0, fmt.Errorf("%w: got %d arguments, want 1", ErrArgument, len(c.Args))
@@ -320,8 +328,8 @@ func (l *list) count(c *call) error {
 
 func (l *list) len(c *call) error { return addResult(c, len(l.items)) }
 
-// boundsArgs decodes two arguments as the bounds of a slice of n elements. The second one may be -1
-// for the end.
+// boundsArgs decodes arguments 0 and 1 as the bounds low and high of a slice of n elements. The
+// second one may be -1 for the end. It returns [ErrIndex] if the bounds are out of range.
 func boundsArgs(c *call, n int) (low, high int, err error) {
 	if low, err = decodeArg[int](c, 0); err != nil {
 		return 0, 0, err

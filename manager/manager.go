@@ -82,9 +82,10 @@ func Start(ctx context.Context) (*Manager, error) {
 	return m, nil
 }
 
-// Close ends the server if m was returned by [New] or [Start]; then the calls of all its proxies in
-// this process return [ErrClosed]. Otherwise it only closes m, and existing proxies remain usable.
-// Close is idempotent.
+// Close ends the server if m was returned by [New] or [Start]; then the calls of all its proxies
+// in this process return [ErrClosed]. Otherwise it only closes m, and existing proxies remain
+// usable. Later methods of m return [ErrClosed]. The error is the one with which the server
+// ended. Close is idempotent.
 func (m *Manager) Close() error {
 	if m.c == nil || m.closed.Swap(true) {
 		return nil
@@ -114,7 +115,8 @@ func (m *Manager) openClient() (*client, error) {
 	return m.c, m.c.failureError()
 }
 
-// createObject creates an object of a kind and returns its proxy.
+// createObject creates an object of a kind in the server and returns its proxy, which the caller
+// must close. It releases args, also after an error.
 func (m *Manager) createObject(ctx context.Context, kind *kind, args ...argument) (p proxy, err error) {
 	c, err := m.openClient()
 	if err != nil {
@@ -154,7 +156,8 @@ func (m *Manager) marshalWire(e *codec.Encoder) error {
 	return e.Err()
 }
 
-// unmarshalWire decodes a manager.
+// unmarshalWire decodes a manager, which has its own use of this process's client for the
+// server. It returns [ErrShared] if the manager was sent from another machine.
 func (m *Manager) unmarshalWire(d *codec.Decoder) error {
 	if err := d.OnlyTag(managerTags); err != nil {
 		return err

@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A request is one call. Object 0 is the server itself.
+// A request is one call of a method of an object in the server, by the object's id. Object 0 is
+// the server itself.
 type request struct {
 	Object uint64
 	Method string
@@ -123,8 +124,9 @@ func writeItems(e *codec.Encoder, items []item) error {
 	return nil
 }
 
-// readItems decodes items, which own references to their blocks. ArrayLen bounds their number,
-// because each item takes at least one byte of the message.
+// readItems decodes a list of items, or nil. The items own references to their blocks, and the
+// caller must release them. ArrayLen bounds their number, because each item takes at least one
+// byte of the message.
 func readItems(d *codec.Decoder) ([]item, error) {
 	if d.IsNil() {
 		return nil, nil
@@ -154,15 +156,17 @@ const few = 64
 // if that call is blocked.
 const cancel = "cancel"
 
-// A hello is the first message of a lane.
+// A hello announces a lane to the server. It is sent once per lane, in the ring that receives
+// hellos.
 type hello struct {
 	Session [16]byte // identifies the process; the last lane releases its locks
 	PID     int
 	Lane    *ipc.PipeEnd[reply, request]
 }
 
-// A lane carries one call at a time. It is an *[ipc.PipeEnd] within a machine, and a stream between
-// machines.
+// A lane is a bidirectional connection between a client and a server for calls, one at a time. A
+// client sends requests and receives replies. It is an *[ipc.PipeEnd] within a machine, and a
+// stream between machines.
 type lane[S, R any] interface {
 	Send(ctx context.Context, v S) error
 	Recv(ctx context.Context) (R, error)

@@ -10,7 +10,8 @@ import (
 //
 // If the owner dies, the next caller of Lock acquires the lock with [ErrOwnerDied]. That caller
 // must repair the data that the lock guards and call MarkConsistent. If it unlocks without
-// MarkConsistent, every later Lock returns [ErrNotRecoverable].
+// MarkConsistent, every later Lock returns [ErrNotRecoverable]. All methods may be called from
+// several goroutines.
 type Mutex struct{ locker[Mutex] }
 
 // NewMutex creates an unlocked Mutex. The caller must close it.
@@ -19,17 +20,20 @@ func NewMutex(ctx context.Context, m *Manager) (*Mutex, error) {
 	return &Mutex{locker[Mutex]{p}}, err
 }
 
-// locker is the common part of the proxies of locks. T is the type as which the proxy is sent.
+// locker is the common part of [Mutex], [RecursiveMutex] and [Cond]. T is the one that embeds
+// it, and the type as which the proxy is sent to other processes.
 type locker[T any] struct{ typed[T] }
 
-// Lock acquires the lock, and blocks until it is available. If the error is [ErrOwnerDied], the
-// caller holds the lock as well. It returns [ErrNotRecoverable] if an earlier owner did not repair
-// the data.
+// Lock acquires the lock, and blocks until it is available. If ctx is done first, it returns an
+// error that wraps the cause of ctx, and the caller does not hold the lock. If the error is
+// [ErrOwnerDied], the caller holds the lock as well. It returns [ErrNotRecoverable] if an
+// earlier owner did not repair the data.
 func (l *locker[T]) Lock(ctx context.Context) error {
 	return l.callUndo(ctx, mutexGiveBack.bareRequest, mutexLock).noResult()
 }
 
-// TryLock acquires the lock as Lock does, or returns [ErrLocked] immediately.
+// TryLock acquires the lock as Lock does, or returns [ErrLocked] immediately. With
+// [ErrOwnerDied] the caller holds the lock, as after Lock.
 func (l *locker[T]) TryLock(ctx context.Context) error {
 	return l.callUndo(ctx, mutexGiveBack.bareRequest, mutexTryLock).noResult()
 }
@@ -44,7 +48,8 @@ func (l *locker[T]) MarkConsistent(ctx context.Context) error {
 	return l.call(ctx, mutexRepair).noResult()
 }
 
-// An owner identifies a proxy in a process.
+// An owner identifies a proxy in a process, which may hold a lock. The zero owner means that the
+// lock is free.
 type owner struct {
 	session *session
 	proxy   uint64
@@ -105,9 +110,10 @@ func (l *mutex) unlock(c *call) error {
 	return nil
 }
 
-// releaseAbandoned releases the lock of a caller that stopped waiting before it learned that it
-// holds the lock. Such a caller cannot mark the lock consistent, so the next holder gets
-// [ErrOwnerDied] again. It returns [ErrNotOwner] if the caller does not hold the lock.
+// releaseAbandoned releases the lock once on behalf of a caller that stopped waiting before it
+// learned that it holds the lock. Such a caller cannot mark the lock consistent, so the next
+// holder gets [ErrOwnerDied] again. It returns [ErrNotOwner] if the caller does not hold the
+// lock.
 func (l *mutex) releaseAbandoned(c *call) error {
 	if l.depth == 0 || l.owner != c.owner() {
 		return fmt.Errorf("release lock of a canceled caller: %w", ErrNotOwner)

@@ -3,7 +3,7 @@ package manager
 import "context"
 
 // A Namespace is a map in the server from names to values of arbitrary types. Each type must be
-// registered with wire.RegisterType.
+// registered with wire.RegisterType. All methods may be called from several goroutines.
 type Namespace struct{ typed[Namespace] }
 
 // NewNamespace creates an empty Namespace. The caller must close it.

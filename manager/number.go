@@ -21,7 +21,7 @@ func encodeWord[T ipc.Number](v T) uint64 {
 	return uint64(int64(v))
 }
 
-// decodeWord returns the value represented by w. It is the inverse of word.
+// decodeWord returns the value represented by w. It is the inverse of [encodeWord].
 func decodeWord[T ipc.Number](w uint64) T {
 	if isFloat[T]() {
 		return T(math.Float64frombits(w))
@@ -83,11 +83,13 @@ func registerNumber[T ipc.Number]() {
 	orders[kindOf[T]()] = sortBy[T]
 }
 
-// An order sorts items in place. If it returns [ErrNotOrdered], the items are unchanged.
+// An order sorts items in ascending order, in place. It is the function for one kind of number
+// or for strings. If it returns [ErrNotOrdered], the items are unchanged.
 type order func(items []item) error
 
-// sortBy sorts indices by their keys and then moves the items. Sorting the items themselves would
-// generate more code for each T.
+// sortBy is the [order] of the type T: it sorts items that are encoded values of type T. It
+// returns [ErrNotOrdered] if one of them is not. It sorts indices by their keys and then moves
+// the items. Sorting the items themselves would generate more code for each T.
 func sortBy[T cmp.Ordered](items []item) error {
 	keys, places := make([]T, len(items)), make([]int, len(items))
 	for i, it := range items {
@@ -108,7 +110,8 @@ func sortBy[T cmp.Ordered](items []item) error {
 // kindOf returns the name of T's kind, by which the server selects its operations.
 func kindOf[T any]() string { return reflect.TypeFor[T]().Kind().String() }
 
-// arithmeticArg decodes an argument that names a number type.
+// arithmeticArg decodes argument i as the name of a number type and returns the arithmetic of
+// that type. It returns [ErrNotNumber] if the name is another one.
 func (c *call) arithmeticArg(i int) (arithmetic, error) {
 	name, err := decodeArg[string](c, i)
 	if err != nil {
@@ -121,8 +124,10 @@ func (c *call) arithmeticArg(i int) (arithmetic, error) {
 	return a, nil
 }
 
-// addDelta returns the sum of the item old, which may be empty, and the argument delta. The
-// argument kind names the number type.
+// addDelta returns the sum of the item old, which may be empty and then counts as 0, and an
+// argument, as an item without blocks. kind and delta are indices of arguments: argument kind
+// names the number type, and argument delta is the number to add. It returns [ErrNotNumber] if
+// the type or one of the items is not a number. It does not release old.
 func (c *call) addDelta(old item, kind, delta int) (item, error) {
 	a, err := c.arithmeticArg(kind)
 	if err != nil {
@@ -136,6 +141,6 @@ func (c *call) addDelta(old item, kind, delta int) (item, error) {
 	return a.items(old, by)
 }
 
-// checkType returns an error if values of type T cannot be sent to other processes, so that it is
-// reported early.
+// checkType returns an error that wraps wire.ErrType if values of type T cannot be sent to other
+// processes, so that it is reported early.
 func checkType[T any]() error { return codec.Check[T]() }

@@ -13,7 +13,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/goexit"
 )
 
-// An object is a value in the server.
+// An object is a value in the server, to which clients have proxies.
 type object struct {
 	id   uint64
 	kind *kind
@@ -26,8 +26,8 @@ type object struct {
 	gone    bool // disposed of: no process has a proxy
 }
 
-// A kind is a type of objects: its constructor and its methods. For each object they run one at a
-// time.
+// A kind is a type of objects: its constructor and its methods. For each object they run one at
+// a time. Kinds are made before the program's main function and do not change after that.
 type kind struct {
 	name    string
 	make    func(c *call) (any, error)
@@ -39,7 +39,9 @@ type kind struct {
 // types added by Register. Both use newKind and define.
 var kinds = map[string]*kind{}
 
-// newKind adds a kind without methods. It panics if the name is empty or already taken.
+// newKind adds a kind without methods to kinds, under name, and returns it. make is the
+// constructor: it returns the state of a new object from the arguments of the call. It panics if
+// the name is empty or already taken.
 func newKind(name string, make func(c *call) (any, error)) *kind {
 	if name == "" || kinds[name] != nil {
 		panic(fmt.Sprintf("manager: type name %q is empty or already taken", name))
@@ -67,12 +69,16 @@ func (m *method) remainingTime(ctx context.Context) time.Duration {
 }
 
 // newRequest returns a request for the method on object 0. The caller may set another object.
+// The request does not take ownership of args.
 func (m *method) newRequest(args []item) request { return request{Method: m.name, Args: args} }
 
-// bareRequest returns a request for the method without arguments. Its signature fits [late].
+// bareRequest returns a request for the method without arguments. It ignores its parameter, so
+// that it can be used as a [late].
 func (m *method) bareRequest([]item) request { return m.newRequest(nil) }
 
-// defineMethod adds a method to a kind. S is the type of the state of its objects.
+// defineMethod adds a method to a kind and returns it. run executes it, with the state of the
+// object and the call; it adds results to the call, and its error is the error of the call. S is
+// the type of the state of its objects.
 func defineMethod[S any](k *kind, name string, run func(S, *call) error) *method {
 	m := &method{name: name, run: func(state any, c *call) error { return run(state.(S), c) }}
 	k.methods[name] = m
@@ -111,7 +117,9 @@ type call struct {
 
 func (c *call) session() *session { return c.lane.session }
 
-// runMethod runs a method until it no longer needs to wait.
+// runMethod runs m until it no longer needs to wait, and returns its error. It returns the cause
+// if the call is canceled or its client is gone while the method waits, and [ErrTxn] if the
+// method would wait in a transaction. The call's results are in c.results.
 func (c *call) runMethod(m *method) error {
 	for {
 		if err := c.s.gate.admitCall(c); err != nil {
@@ -132,7 +140,8 @@ func (c *call) runMethod(m *method) error {
 	}
 }
 
-// runAdmitted runs the method of a call that the gate has admitted.
+// runAdmitted runs m once for a call that the gate has admitted, and ends the admission. With
+// errWait, changed is closed at the next change of the object; otherwise it is nil.
 func (c *call) runAdmitted(m *method) (changed <-chan struct{}, err error) {
 	defer c.s.gate.endCall(c) // even if the method calls runtime.Goexit
 	return c.runOnce(m)
@@ -156,7 +165,8 @@ func (c *call) runOnce(m *method) (changed <-chan struct{}, err error) {
 	return nil, err
 }
 
-// undoWait undoes the effect of a call that stops waiting.
+// undoWait undoes the effect of a blocked call that stops waiting, by its abandon function, if
+// any. The caller must not hold the object's mutex.
 func (c *call) undoWait() {
 	c.obj.mu.Lock()
 	defer c.obj.mu.Unlock()
@@ -166,7 +176,7 @@ func (c *call) undoWait() {
 	}
 }
 
-// recoverPanic runs f and converts a panic to a [PanicError].
+// recoverPanic runs f and returns its error, or a *[PanicError] if f panics.
 func (c *call) recoverPanic(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -185,7 +195,8 @@ func (c *call) goexitError() error {
 	return &PanicError{Object: c.obj.kind.name, Method: c.Method, Text: goexit.Err.Error()}
 }
 
-// panicText prints the value of a panic. The methods of that value may panic as well.
+// panicText returns the printed value p of a panic. If the value's Error or String method panics
+// as well, it returns a text that says so.
 func panicText(p any) (s string) {
 	defer func() {
 		if recover() != nil {
@@ -195,7 +206,8 @@ func panicText(p any) (s string) {
 	return fmt.Sprint(p)
 }
 
-// panicStack removes the frames of the recovery.
+// panicStack returns the stack without the frames of the recovery, which precede the call of
+// panic.
 func panicStack(stack []byte) string {
 	s := string(stack)
 	if _, after, ok := strings.Cut(s, "\npanic("); ok {
@@ -204,7 +216,8 @@ func panicStack(stack []byte) string {
 	return s
 }
 
-// awaitChange blocks until a change, or until the client cancels the call or is gone.
+// awaitChange blocks until changed is closed, and then returns nil. If the client cancels the
+// call, its deadline passes or the client is gone first, it returns the cause.
 func (c *call) awaitChange(changed <-chan struct{}) error {
 	ctx := c.callContext()
 	select {
@@ -218,8 +231,9 @@ func (c *call) awaitChange(changed <-chan struct{}) error {
 // errGone is the cancellation cause of a call after its client has died.
 var errGone = errors.New("manager: the client disconnected")
 
-// callContext returns a context that is canceled when the client cancels the call or is gone. From
-// now on a goroutine receives from the lane, until endCall.
+// callContext returns a context that is canceled when the client cancels the call or is gone.
+// Its deadline is the one that the client has sent, if any. From the first callContext of a call
+// until endCall, a goroutine receives from the lane.
 func (c *call) callContext() context.Context {
 	if c.ctx != nil {
 		return c.ctx
@@ -241,7 +255,8 @@ func (c *call) callContext() context.Context {
 	return ctx
 }
 
-// endCall ends the call. Afterwards no goroutine receives from the lane.
+// endCall ends the call and releases its arguments. Afterwards no goroutine receives from the
+// lane.
 func (c *call) endCall() {
 	if c.stop != nil {
 		c.stop()
@@ -249,8 +264,9 @@ func (c *call) endCall() {
 	releaseAll(c.s.d, c.Args)
 }
 
-// decodeArg decodes argument i. It returns [ErrArgument] if the argument is missing or of another
-// type.
+// decodeArg decodes argument i as a T, and takes ownership of its references, so each argument
+// with blocks may be decoded once. It returns [ErrArgument] if the argument is missing or of
+// another type.
 func decodeArg[T any](c *call, i int) (v T, err error) {
 	if i >= len(c.Args) {
 		return v, fmt.Errorf("%w: %s.%s got only %d arguments", ErrArgument, c.obj.kind.name, c.Method, len(c.Args))
@@ -286,7 +302,8 @@ func (c *call) keyArg(i int) (string, error) {
 	return string(c.Args[i].body), nil
 }
 
-// addItemResult adds an item to the results, with its own references.
+// addItemResult adds an item to the results, with references of its own. The caller keeps its
+// item.
 func (c *call) addItemResult(it item) error {
 	it, err := it.retain(c.s.d)
 	if err == nil {

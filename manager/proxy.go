@@ -16,7 +16,8 @@ import (
 // proxy. The package documentation describes the lifetime of the object.
 type proxy struct{ ref *ref }
 
-// A ref is the state of a proxy.
+// A ref is the state of a proxy, shared by its copies. A cleanup releases its hold when the ref
+// becomes unreachable.
 type ref struct {
 	*hold
 	id    uint64
@@ -24,7 +25,8 @@ type ref struct {
 	words words  // of an array on this machine
 }
 
-// A hold is the part of a ref that must be released, once.
+// A hold is the part of a ref that must be released, once: references to two blocks of the
+// object, and a use of the client.
 type hold struct {
 	c          *client
 	life, data arena.Handle
@@ -67,7 +69,9 @@ func (p *proxy) Close() error {
 	return p.ref.close()
 }
 
-// openClient returns the proxy's client. The caller must keep the ref reachable.
+// openClient returns the proxy's client. The caller must keep p.ref reachable while it uses the
+// client. It returns [ErrClosed] if the proxy is zero or closed, and the client with its error
+// if the server is gone.
 func (p *proxy) openClient() (*client, error) {
 	if p.ref == nil || p.ref.closed.Load() {
 		return nil, ErrClosed
@@ -75,7 +79,9 @@ func (p *proxy) openClient() (*client, error) {
 	return p.ref.c, p.ref.c.failureError()
 }
 
-// An answer is the outcome of a call.
+// An answer is the outcome of a call: its results, or its error. The caller must pass it to one
+// of oneResult, twoResults, allResults or noResult, which release or hand over the references of
+// the results.
 type answer struct {
 	c     *client
 	items []item
@@ -86,8 +92,9 @@ func (p *proxy) call(ctx context.Context, method *method, args ...argument) answ
 	return p.callUndo(ctx, nil, method, args...)
 }
 
-// callUndo is like call. If the caller stopped waiting before the call succeeded, undo returns the
-// request that undoes it.
+// callUndo is like call, which calls a method of the object, waits for the answer, and releases
+// args. If ctx is done before the call succeeds, the request that undo returns is sent to undo
+// it; undo may be nil.
 func (p *proxy) callUndo(ctx context.Context, undo late, method *method, args ...argument) answer {
 	defer runtime.KeepAlive(p.ref)
 	c, err := p.openClient()
@@ -144,7 +151,8 @@ func (a answer) noResult() error {
 	return a.err
 }
 
-// oneResult decodes the only result.
+// oneResult decodes the only result of a call, or returns the error of the call. The caller must
+// close the result's shared memory.
 func oneResult[R any](a answer) (v R, err error) {
 	if a.err != nil {
 		return v, a.err
@@ -156,7 +164,8 @@ func oneResult[R any](a answer) (v R, err error) {
 	return unpackItem[R](a.c, a.items[0])
 }
 
-// twoResults decodes two results.
+// twoResults decodes the two results of a call, or returns the error of the call. The caller
+// must close their shared memory.
 func twoResults[A, B any](a answer) (x A, y B, err error) {
 	if a.err != nil {
 		return x, y, a.err
@@ -173,7 +182,9 @@ func twoResults[A, B any](a answer) (x A, y B, err error) {
 	return x, y, err
 }
 
-// allResults decodes all results.
+// allResults decodes all results of a call as values of type R, or returns the error of the
+// call. The caller must close their shared memory. If one of them cannot be decoded, it returns
+// nil and the error.
 func allResults[R any](a answer) (vs []R, err error) {
 	for i, it := range a.items {
 		v, e := unpackItem[R](a.c, it)
@@ -186,10 +197,11 @@ func allResults[R any](a answer) (vs []R, err error) {
 	return vs, a.err
 }
 
-// typed is a proxy that is sent as a T.
+// typed is a proxy that is sent to other processes under the name of the type T, the type that
+// embeds it, so that it is not received as another type.
 type typed[T any] struct{ proxy }
 
-// A counted is the proxy of an object with a number of elements, sent as a T.
+// A counted is the proxy of an object with a number of elements, sent as a T like [typed].
 type counted[T any] struct{ typed[T] }
 
 // countedLen is the method that returns the number of elements.
@@ -200,7 +212,8 @@ func (p *counted[T]) Len(ctx context.Context) (int, error) {
 	return oneResult[int](p.call(ctx, countedLen))
 }
 
-// createTyped creates an object of a kind and returns its proxy.
+// createTyped creates an object of kind k in the server of m and returns its proxy, which the
+// caller must close. It releases args.
 func createTyped[T any](ctx context.Context, m *Manager, k *kind, args ...argument) (typed[T], error) {
 	p, err := m.createObject(ctx, k, args...)
 	return typed[T]{p}, err
@@ -227,7 +240,8 @@ func typeName[T any]() string { return reflect.TypeFor[T]().Name() }
 // proxyTags describes the encoding: [type name, form].
 var proxyTags = &codec.Tags{Type: "proxy", Fields: []int{2}}
 
-// marshal encodes the proxy with the name of its type.
+// marshal encodes the proxy with the name of its type. It returns [ErrClosed] if the proxy is
+// closed.
 func (p *proxy) marshal(e *codec.Encoder, name string) error {
 	c, err := p.openClient()
 	if err != nil && p.ref == nil || errors.Is(err, ErrClosed) {
@@ -255,7 +269,8 @@ func (p *proxy) unmarshal(d *codec.Decoder, name string) error {
 	return p.decodeForm(d)
 }
 
-// decodeForm decodes the form of a proxy.
+// decodeForm decodes a form and sets p to a new proxy for it. If the decoded message is not
+// kept, the proxy is closed.
 func (p *proxy) decodeForm(d *codec.Decoder) error {
 	f, c, err := readForm(d)
 	if err != nil {

@@ -5,9 +5,10 @@ import (
 	"fmt"
 )
 
-// Publish publishes v under a name, so that every client of the manager can find it, also on other
-// machines. v is usually a proxy. The manager keeps v until another value is published under the
-// name, or until [Manager.Withdraw]. The caller must still close v.
+// Publish publishes v under a name, so that every client of the manager can find it, also on
+// other machines. v is usually a proxy. The manager keeps v until another value is published
+// under the name, or until [Manager.Withdraw]. If v contains proxies, their objects live at
+// least as long. The caller must still close v.
 func Publish[T any](ctx context.Context, m *Manager, name string, v T) error {
 	c, err := m.openClient()
 	if err != nil {
@@ -55,7 +56,8 @@ func (l *served) withdraw(c *call) error {
 	return l.s.setName(name, nil)
 }
 
-// setName replaces the value published under a name. If it is nil, the name is removed.
+// setName replaces the value published under name by *it, and takes over its references. If it
+// is nil, the name is removed; then setName returns [ErrNoKey] if the name is not published.
 func (s *server) setName(name string, it *item) error {
 	s.mu.Lock()
 	old, ok := s.names[name]

@@ -28,7 +28,8 @@ func NewQueue[T any](ctx context.Context, m *Manager, capacity int) (*Queue[T], 
 	return &Queue[T]{fifo[T]{counted[Queue[T]]{p}}}, err
 }
 
-// A fifo is the common part of a Queue and a JoinableQueue, which have the same encoding.
+// A fifo is the common part of a Queue and a JoinableQueue, which have the same encoding, so
+// that either may be received as the other.
 type fifo[T any] struct{ counted[Queue[T]] }
 
 // Put puts v, and blocks while the queue is full. The caller must still close v. If the deadline of
@@ -67,7 +68,8 @@ func (q *fifo[T]) Cap(ctx context.Context) (int, error) {
 	return n, err
 }
 
-// joinState adds state to an error if the deadline was exceeded.
+// joinState returns err, and wraps it together with state if err is the error of an exceeded
+// deadline. state is [ErrFull] or [ErrEmpty].
 func joinState(err, state error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", state, err)
@@ -76,7 +78,7 @@ func joinState(err, state error) error {
 }
 
 // A JoinableQueue is a Queue that counts unfinished values: values that were put, but not marked
-// done with TaskDone.
+// done with TaskDone. All methods may be called from several goroutines.
 type JoinableQueue[T any] struct{ fifo[T] }
 
 // NewJoinableQueue creates a queue with the given capacity, which may be ipc.Unbounded. The caller
@@ -159,7 +161,8 @@ func (q *queue) tryGet(c *call) error {
 
 func (q *queue) get(c *call) error { return stateToWait(q.tryGet(c), ErrEmpty) }
 
-// stateToWait translates the error state of a non-blocking operation to errWait.
+// stateToWait returns errWait if err is state, the error of a non-blocking operation that would
+// have to wait, such as [ErrFull]. Otherwise it returns err.
 func stateToWait(err, state error) error {
 	if err == state {
 		return errWait
@@ -167,7 +170,8 @@ func stateToWait(err, state error) error {
 	return err
 }
 
-// waitToState translates errWait to the error state of a non-blocking operation.
+// waitToState returns state if err is errWait. Otherwise it returns err. It is the inverse of
+// [stateToWait].
 func waitToState(err, state error) error {
 	if err == errWait {
 		return state
@@ -175,8 +179,9 @@ func waitToState(err, state error) error {
 	return err
 }
 
-// ungetItem returns the value in argument 0 to the front of the queue, because its receiver stopped
-// waiting. It returns [ErrArgument] if the call has no argument.
+// ungetItem returns the value in argument 0 to the front of the queue, because its receiver
+// stopped waiting. It returns [ErrArgument] if the call has no argument. The value no longer
+// counts as received by the calling process.
 func (q *queue) ungetItem(c *call) error {
 	it, err := c.takeArg(0)
 	if err == nil {
@@ -190,7 +195,8 @@ func (q *queue) len(c *call) error { return addResult(c, len(q.items)) }
 
 func (q *queue) cap(c *call) error { return addResult(c, q.capacity) }
 
-// done counts for the calling process, which is usually the one that received the value.
+// done marks a received value as done. It counts for the calling process, which is usually the
+// one that received the value. It returns [ErrReleased] if no received value is unfinished.
 func (q *queue) done(c *call) error {
 	if q.unfinished <= len(q.items) {
 		return ErrReleased

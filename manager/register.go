@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/registry"
 )
 
-// A Type is a registered type of the program with objects in servers. See [Register].
+// A Type is a registered type of the program with objects in servers, which [Type.New] creates.
+// It may be used from several goroutines. See [Register].
 type Type struct {
 	name    string
 	kind    *kind
@@ -83,7 +84,8 @@ func newType(name string, construct any, methods []any) (t *Type, err error) {
 	return t, nil
 }
 
-// methodName returns the name of a method from its method expression, or "" for another function.
+// methodName returns the name of a method with a pointer receiver from its method expression v,
+// such as "Get" for (*T).Get, or "" for another function. v must be a function.
 func methodName(v reflect.Value) string {
 	name := runtime.FuncForPC(v.Pointer()).Name()
 	receiver, method, ok := strings.Cut(name[strings.LastIndex(name, "/")+1:], ").")
@@ -110,7 +112,10 @@ type function struct {
 	fails   bool // the last result is an error
 }
 
-// newFunction validates f. self is the type of the object, or nil for a constructor.
+// newFunction validates f and returns its description. name is its name in errors. self is the
+// type of the object, which is then the type of f's first parameter, or nil for a constructor.
+// It returns an error if f is variadic, or if a parameter, or a result of a method, cannot be
+// sent to other processes.
 func newFunction(name string, f reflect.Value, self reflect.Type) (*function, error) {
 	if f.Kind() != reflect.Func || f.IsNil() {
 		return nil, fmt.Errorf("%s is not a function", name)
@@ -153,8 +158,8 @@ func newFunction(name string, f reflect.Value, self reflect.Type) (*function, er
 	return fn, nil
 }
 
-// packArgs encodes values as arguments. It returns [ErrArgument] unless they are assignable to the
-// parameters.
+// packArgs encodes the values vs as the arguments of f. The caller must release them. It returns
+// [ErrArgument] unless they are assignable to the parameters.
 func (f *function) packArgs(vs []any) ([]argument, error) {
 	if len(vs) != len(f.in) {
 		return nil, fmt.Errorf("%w: %s takes %d arguments, got %d", ErrArgument, f.name, len(f.in), len(vs))
@@ -186,7 +191,9 @@ func isNilable(t reflect.Type) bool {
 	return false
 }
 
-// callFunc runs the function in the server with the arguments of a call.
+// callFunc runs the function in the server with the arguments of call c, and returns its results
+// without the error. self is the object, or nil for a constructor. It returns [ErrArgument] if
+// the arguments do not match the parameters, and otherwise the error that the function returns.
 func (f *function) callFunc(c *call, self any) ([]reflect.Value, error) {
 	if len(c.Args) != len(f.in) {
 		return nil, fmt.Errorf("%w: %s takes %d arguments, got %d", ErrArgument, f.name, len(f.in), len(c.Args))
@@ -220,7 +227,8 @@ func (f *function) callFunc(c *call, self any) ([]reflect.Value, error) {
 	return out, nil
 }
 
-// defineKind adds the type's kind and methods to the server.
+// defineKind adds the type's kind and methods to kinds, so that servers in this process can
+// create objects of the type. It must be called once.
 func (t *Type) defineKind() {
 	t.kind = newKind(t.name, func(c *call) (any, error) {
 		out, err := t.make.callFunc(c, nil)

@@ -34,7 +34,7 @@ func farClient(h arena.Handle) uint32          { return uint32(h) &^ farBit }
 func (r *far) farHandle(o uint64) arena.Handle { return farBlock(o, r.number) }
 
 // far is the keeper of a client of a server on another machine: it counts the references to the
-// objects of its proxies.
+// objects of its proxies, and tells the gateway when an object has none left.
 type far struct {
 	c      *client
 	number uint32
@@ -52,7 +52,8 @@ var fars struct {
 	byNo sync.Map // *client by number
 }
 
-// farOf returns the client that counts the references of h, or nil.
+// farOf returns the client that counts the references of h. It returns nil if h is a block of
+// this machine, or if that client is closed.
 func farOf(h arena.Handle) *client {
 	if !isFar(h) {
 		return nil
@@ -99,7 +100,8 @@ func Connect(ctx context.Context, dial func(ctx context.Context) (Stream, error)
 	return newManager(c), nil
 }
 
-// handshake announces the client to the gateway, and verifies the id of the server.
+// handshake announces the client to the gateway, and verifies the id of the server. It returns
+// an error that wraps [ErrServerDied] if another server than before answers.
 func (c *client) handshake(ctx context.Context, conn *link.Conn) error {
 	if err := conn.Send(ctx, frameHello, c.session[:]); err != nil {
 		return err
@@ -123,8 +125,9 @@ func (c *client) handshake(ctx context.Context, conn *link.Conn) error {
 	return nil
 }
 
-// Retain increments the reference count of a block. A block that is not virtual is a copy in this
-// process's domain.
+// Retain increments the reference count of a block. A block that is not virtual is a copy in
+// this process's domain, which counts it. It returns [ErrClosed] for a virtual block without
+// references.
 func (r *far) Retain(h arena.Handle) error {
 	if !isFar(h) {
 		return defaultKeeper().Retain(h)

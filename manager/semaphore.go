@@ -10,7 +10,8 @@ import (
 //
 // Any process may call Release. If it holds no permit, it releases one of another process; if no
 // process holds one, the number of permits grows by one. A semaphore can therefore serve as a
-// signal. Permits of dead processes are returned only up to the initial number.
+// signal. Permits of dead processes are returned only up to the initial number. All methods may
+// be called from several goroutines.
 type Semaphore struct{ typed[Semaphore] }
 
 // NewSemaphore creates a semaphore with n permits. The caller must close it. It returns
@@ -27,8 +28,9 @@ func NewBoundedSemaphore(ctx context.Context, m *Manager, n int) (*Semaphore, er
 	return &Semaphore{p}, err
 }
 
-// Acquire takes a permit, and blocks until one is available. An available permit is taken even
-// after the deadline of ctx.
+// Acquire takes a permit, and blocks until one is available. If ctx is done first, it returns an
+// error that wraps the cause of ctx. An available permit is taken even after the deadline of
+// ctx.
 func (s *Semaphore) Acquire(ctx context.Context) error {
 	return s.callUndo(ctx, semaphoreGiveBack.bareRequest, semaphoreAcquire).noResult()
 }
@@ -107,8 +109,8 @@ func (s *semaphore) release(c *call) error {
 	return nil
 }
 
-// releaseAbandoned returns the permit of a caller that stopped waiting, unless it has been released
-// already.
+// releaseAbandoned returns one permit of the calling process, because the caller of acquire
+// stopped waiting. It does nothing if that process has no permit.
 func (s *semaphore) releaseAbandoned(c *call) error {
 	if s.held[c.session()] == 0 {
 		return nil

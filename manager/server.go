@@ -13,8 +13,9 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A server keeps the objects. It shares only rings with its clients: accept, which receives hellos;
-// a beacon that goes out when the server dies; a beacon per object that goes out with its last
+// A server keeps the objects and executes the calls of its clients. It is made by newServer and
+// runs in serveLanes. It shares only rings with its clients: accept, which receives hellos; a
+// beacon that goes out when the server dies; a beacon per object that goes out with its last
 // proxy; and the lanes.
 type server struct {
 	d     *arena.Domain
@@ -62,7 +63,8 @@ func newServer(ctx context.Context) (_ *server, err error) {
 	return s, nil
 }
 
-// openManager returns a Manager for the server, which owns references to its two rings.
+// openManager returns a Manager for the server, which has references of its own to the server's
+// two rings. The caller must close it.
 func (s *server) openManager() (*Manager, error) {
 	if err := s.d.Retain(s.accept.Handle()); err != nil {
 		return nil, err
@@ -78,7 +80,8 @@ func (s *server) openManager() (*Manager, error) {
 	return newManager(c), nil
 }
 
-// serveLanes serves until the server's context is done, and then releases all resources.
+// serveLanes serves until the server's context is done, and then releases all resources and
+// returns the error of that. It must be called once, on a goroutine of its own.
 func (s *server) serveLanes() error {
 	defer s.end()
 	for s.ctx.Err() == nil {
@@ -95,7 +98,8 @@ func (s *server) serveLanes() error {
 	return s.close()
 }
 
-// acceptLane starts serving a lane.
+// acceptLane starts a goroutine that serves the lane in the hello m, and releases m. A hello
+// that cannot be decoded is dropped.
 func (s *server) acceptLane(m *arena.Message) {
 	it := item{slices.Clone(m.Body), m.Blocks}
 	m.Done()
@@ -107,8 +111,9 @@ func (s *server) acceptLane(m *arena.Message) {
 	s.done.Go(l.serveCalls)
 }
 
-// close waits until all lanes have ended and releases the remaining resources. The lane of a client
-// that sends a hello too late is closed.
+// close waits until all lanes have ended, and disposes of all objects, published values and
+// rings of the server. The server's context must be done. The lane of a client that sends a
+// hello too late is closed.
 func (s *server) close() error {
 	s.done.Wait()
 	err := s.d.Release(s.receivers)
@@ -154,7 +159,8 @@ func (s *server) joinSession(h hello) *session {
 	return p
 }
 
-// endLane ends a lane. After the last one, the locks, permits and tasks of the client are released.
+// endLane ends a lane of the session p. After the last one of the session, the locks, permits
+// and tasks of the client are released.
 func (s *server) endLane(p *session) {
 	s.mu.Lock()
 	p.lanes--
@@ -223,7 +229,8 @@ func (l *served) serveCalls() {
 	}
 }
 
-// sendReply sends the reply of the call in l.req.
+// sendReply sends the reply of the call in l.req. It releases the results. If they cannot be
+// sent, it sends the error instead. An error means that the lane is closed or the server ends.
 func (l *served) sendReply(r reply) error {
 	err := l.lane.Send(l.s.ctx, r)
 	if err != nil && !errors.Is(err, ipc.ErrClosed) { // a result cannot be sent
@@ -242,7 +249,8 @@ func (l *served) endCalls() {
 	}
 }
 
-// performCall executes the call in l.req. Its results are valid until the next call.
+// performCall executes the call in l.req. It returns the results, which own their references,
+// and the error of the call. The slice is valid until the next call.
 func (l *served) performCall() ([]item, error) {
 	c := &l.now
 	clear(c.results)
@@ -312,8 +320,9 @@ func (l *served) endTxn(commit bool) error {
 	return nil
 }
 
-// identifyBlocks returns for each block the id of the object that it is the life of, [anyBlock] for
-// other blocks of proxies, and 0 for blocks of other values.
+// identifyBlocks adds one result to the call: for each block given by argument 0, the id of the
+// object that it is the life of, [anyBlock] for other blocks of proxies, and 0 for blocks of
+// other values.
 func (l *served) identifyBlocks(c *call) error {
 	handles, err := decodeArg[[]uint64](c, 0)
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// A Set is a set in the server. Elements are equal if their encodings are equal.
+// A Set is a set in the server. Elements are equal if their encodings are equal. Each call is
+// atomic. All methods may be called from several goroutines.
 type Set[T comparable] struct{ keyed[Set[T], T] }
 
 // NewSet creates an empty Set. The caller must close it. The error wraps wire.ErrType if values of
@@ -18,7 +19,7 @@ func NewSet[T comparable](ctx context.Context, m *Manager) (*Set[T], error) {
 	return &Set[T]{p}, err
 }
 
-// Add adds elements, in one call.
+// Add adds elements, in one call. Elements that are already in the set are ignored.
 func (s *Set[T]) Add(ctx context.Context, vs ...T) error {
 	args := make([]argument, 0, 2*len(vs))
 	for _, v := range vs {

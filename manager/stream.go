@@ -14,7 +14,8 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A Stream is a connection to another machine, such as a *tls.Conn.
+// A Stream is a connection to another machine, such as a *tls.Conn. The deadlines are as for a
+// [net.Conn].
 type Stream interface {
 	io.ReadWriteCloser
 	SetReadDeadline(t time.Time) error
@@ -70,8 +71,9 @@ func (l *streamLane[S, R]) Send(ctx context.Context, v S) error {
 	return laneError(err)
 }
 
-// describeBlocks returns the descriptions of the blocks of a message, including the spans to copy.
-// It returns [ErrShared] if a block cannot be copied.
+// describeBlocks returns one description per block in handles, the blocks of a message: its
+// number for the other machine, and for a block that is copied the span of bytes to copy. items
+// are the items of the message. It returns [ErrShared] if a block cannot be copied.
 func (l *streamLane[S, R]) describeBlocks(ctx context.Context, handles []arena.Handle,
 	items []item) ([]crossing.Block, error) {
 	numbers, err := l.exportBlocks(ctx, handles)
@@ -150,7 +152,8 @@ func (l *streamLane[S, R]) Recv(ctx context.Context) (v R, err error) {
 
 func (l *streamLane[S, R]) Close() error { return l.conn.Close() }
 
-// laneError makes the end of a stream match [ipc.ErrClosed].
+// laneError returns err, or an error that also wraps [ipc.ErrClosed] if the stream has ended or
+// a frame on it was invalid. It returns nil if err is nil.
 func laneError(err error) error {
 	if errors.Is(err, link.ErrClosed) || errors.Is(err, link.ErrFrame) {
 		return fmt.Errorf("%w: %w", ipc.ErrClosed, err)

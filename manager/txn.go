@@ -20,8 +20,8 @@ type txn struct {
 	touched map[*object]undo
 }
 
-// saveObject saves the state of an object before the transaction first uses it. o.mu must be held.
-// It returns [ErrTxn] if the object cannot be rolled back.
+// saveObject saves the state of an object before the transaction first uses it, and does nothing
+// at later uses. o.mu must be held. It returns [ErrTxn] if the object cannot be rolled back.
 func (t *txn) saveObject(o *object) error {
 	if _, ok := t.touched[o]; ok {
 		return nil
@@ -34,7 +34,8 @@ func (t *txn) saveObject(o *object) error {
 	return nil
 }
 
-// endTxn commits the transaction or rolls it back.
+// endTxn commits the transaction, or rolls it back if commit is false, and admits other calls
+// again. It must be called once.
 func (t *txn) endTxn(commit bool) {
 	for o, u := range t.touched {
 		goexit.Isolate("manager: restore function of "+o.kind.name, func() { // may be the program's
@@ -51,7 +52,8 @@ func (t *txn) endTxn(commit bool) {
 	t.s.gate.unlockExclusive()
 }
 
-// A transaction is the client's state of a transaction: calls with its context use its lane.
+// A transaction is the client's state of a transaction. It is stored in the context that
+// [Manager.Txn] passes to its function, and calls with that context use its lane, one at a time.
 type transaction struct {
 	c    *client
 	lane lane[request, reply]
@@ -69,23 +71,24 @@ func (c *client) transaction(ctx context.Context) *transaction {
 	return nil
 }
 
-// Txn runs f as a transaction. Between the first and the last call of f, the server executes no
-// other calls. If f returns an error, the server undoes all changes made by the calls of f. A call
-// is part of the transaction if its context is tx or derived from tx:
+// Txn runs f as a transaction, and returns the error of f, or an error if the commit fails.
+// Between the first and the last call of f, the server executes no other calls. If f returns an
+// error, the server undoes all changes made by the calls of f. A call is part of the transaction
+// if its context is tx or derived from tx:
 //
 //	err := m.Txn(ctx, func(tx context.Context) error {
 //		if err := from.Add(tx, -10); err != nil { … }
 //		return to.Add(tx, 10)
 //	})
 //
-// The transaction is also rolled back if f panics, if a call of f exceeds its deadline, and if this
-// process dies. All other calls block until the transaction ends. f should therefore be short: a
-// process that is stopped in f blocks all others until their deadlines. f must not make calls with
-// other contexts than tx: such a call blocks until its context is done.
+// The transaction is also rolled back if f panics, if a call of f exceeds its deadline, and if
+// this process dies. All other calls block until the transaction ends. f should therefore be
+// short: a process that is stopped in f blocks all others until their deadlines. f must not make
+// calls with other contexts than tx: such a call blocks until its context is done.
 //
-// Dict, List, Set, Namespace, Value, Array, Queue and registered types that implement [Saver] can
-// take part. A call on another object returns [ErrTxn]. So does a call that would block, such as a
-// Get from an empty queue, and a Txn within f.
+// Dict, List, Set, Namespace, Value, Array, Queue and registered types that implement [Saver]
+// can take part. A call on another object returns [ErrTxn]. So does a call that would block,
+// such as a Get from an empty queue, and a Txn within f.
 func (m *Manager) Txn(ctx context.Context, f func(tx context.Context) error) error {
 	c, err := m.openClient()
 	if err != nil {
@@ -97,7 +100,9 @@ func (m *Manager) Txn(ctx context.Context, f func(tx context.Context) error) err
 	return c.runInTransaction(ctx, f)
 }
 
-// runInTransaction runs f in the transaction of ctx, or else in a new one.
+// runInTransaction runs f in the transaction of ctx, which then goes on, or else in a new one,
+// which it commits if f returns nil and rolls back otherwise. f must use the context tx for its
+// calls. It returns the error of f or of the commit.
 func (c *client) runInTransaction(ctx context.Context, f func(tx context.Context) error) (err error) {
 	if c.transaction(ctx) != nil {
 		return f(ctx)
@@ -126,8 +131,9 @@ func (c *client) runInTransaction(ctx context.Context, f func(tx context.Context
 	return t.endTransaction(ctx, serverCommit)
 }
 
-// endTransaction commits or rolls back the transaction with the method how. If the call fails, the
-// lane is closed, which also rolls back the transaction.
+// endTransaction commits or rolls back the transaction with the method how, [serverCommit] or
+// [serverRollback]. If the call fails, the lane is closed, which also rolls back the
+// transaction.
 func (t *transaction) endTransaction(ctx context.Context, how *method) error {
 	_, err := t.c.call(ctx, how.newRequest(nil), nil)
 	if err == nil {
@@ -150,8 +156,9 @@ func (t *transaction) returnLane() {
 	}
 }
 
-// call makes one call of the transaction. If its reply does not arrive, the lane is closed, which
-// rolls back the transaction.
+// call makes one call of the transaction. It waits for the other calls of the transaction first.
+// If its reply does not arrive, call returns the error, and the lane is closed, which rolls back
+// the transaction. Later calls return [ErrTxn].
 func (t *transaction) call(ctx context.Context, req request) (reply, error) {
 	select {
 	case t.turn <- struct{}{}:

@@ -6,8 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A Value is a number in the server, like an [Array] with one element. For values of other types,
-// use a [Dict] or a [Namespace].
+// A Value is a number in the server, like an [Array] with one element. For values of other
+// types, use a [Dict] or a [Namespace]. All methods may be called from several goroutines.
 type Value[T ipc.Number] struct{ typed[Value[T]] }
 
 // NewValue creates a Value with the initial value v. The caller must close it.
