@@ -23,7 +23,9 @@ func Threads() int {
 	return threadBudget()
 }
 
-// threadBudget returns the number of threads that this process was given.
+// threadBudget returns the number of threads that this process was given, regardless of
+// [SetThreads]: by its parent in a worker, and otherwise by the affinity mask and the control
+// group's quota.
 func threadBudget() int {
 	if self != nil {
 		return self.threads
@@ -52,7 +54,8 @@ var chosenThreads atomic.Int64 // 0: not set
 
 var machineThreads = sync.OnceValue(sys.CPUs)
 
-// shareThreads divides a budget among workers. Each worker gets at least one thread.
+// shareThreads returns the number of threads for each of a number of workers that share a budget
+// of total threads. It is at least 1.
 func shareThreads(total, workers int) int { return max(1, total/max(1, workers)) }
 
 // budgetEnv returns the environment variables that limit the threads of Go and of common numeric
@@ -67,7 +70,8 @@ func budgetEnv(threads int) []string {
 	}
 }
 
-// mergeEnv merges lists of KEY=VALUE. The last value of a key wins.
+// mergeEnv merges lists of KEY=VALUE. The last value of a key wins. The order is the order of
+// the first entries of the keys.
 func mergeEnv(lists ...[]string) []string {
 	var env []string
 	at := make(map[string]int)

@@ -14,8 +14,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A child is an operating system process that runs a Process once, with this process's ends of the
-// connected files.
+// A child is an operating system process that runs a Process once, with this process's ends of
+// the connected files. It is made by startChild; the caller must call wait, awaitEnd or close.
 type child struct {
 	process *os.Process
 	death   death
@@ -35,7 +35,9 @@ type child struct {
 	ended  chan struct{}          // closed when the process has ended
 }
 
-// newChild gives the job of p to a child: a new one, or one that waits for a job.
+// newChild gives the job of p with the argument s to a child, and returns that child: a new one,
+// or with [WarmStart] one that waits for a job. It returns [ErrArgument] if the job cannot be
+// encoded, and otherwise the error of starting the process.
 func newChild(p *Process, s *encodedArg) (execution, error) {
 	opts := p.group.opts
 	body, err := encodeControl(jobPlan, job{
@@ -69,8 +71,9 @@ func newChild(p *Process, s *encodedArg) (execution, error) {
 // atOnce is the maximum size of a job that fits in the buffer of a new socket.
 const atOnce = 32 << 10
 
-// sendJob writes the job, on a goroutine if that may block, and starts reading the child's output.
-// It ignores write errors, because the process has ended then.
+// sendJob makes p the owner of the child, writes the encoded job, on a goroutine if that may
+// block, and starts reading the child's output. It must be called once. It ignores write errors,
+// because the process has ended then, which wait reports.
 func (c *child) sendJob(p *Process, job []byte) {
 	c.owner = p
 	write := func() {
@@ -96,8 +99,8 @@ func (c *child) terminate(sig os.Signal, why string) error {
 	return c.signal(sig)
 }
 
-// cancel writes a cancellation after the job. It must not block: a hanging process may never have
-// read the job.
+// cancel sends the child a cancellation with the given cause, after the job. It must not block:
+// a hanging process may never have read the job.
 func (c *child) cancel(cause error) {
 	go func() {
 		select {
@@ -108,7 +111,8 @@ func (c *child) cancel(cause error) {
 	}()
 }
 
-// cancelFrame encodes the cause, or an error with its text if it cannot be encoded.
+// cancelFrame returns an encoded control frame for a cancellation with the given cause, or an
+// error with its text if it cannot be encoded.
 func cancelFrame(cause error) []byte {
 	body, err := encodeControl(cancellationPlan, cancellation{cause})
 	if err != nil {
@@ -117,7 +121,8 @@ func cancelFrame(cause error) []byte {
 	return appendFrame(nil, frameCancel, body)
 }
 
-// startReaders starts reading the child's control frames and output.
+// startReaders starts goroutines that read the child's control frames and output until the child
+// ends. The child must have an owner.
 func (c *child) startReaders() {
 	p := c.owner
 	c.copyInBackground(c.control, &controlFrames{each: c.handleFrame})
@@ -168,7 +173,9 @@ func copyOutput(r *os.File, w io.Writer) {
 	}
 }
 
-// wait blocks until the child has ended and all of its output has been copied.
+// wait blocks until the child has ended and all of its output has been copied. It returns nil if
+// the process succeeded, and otherwise a [*ProcessError]. It must be called once, and closes the
+// child.
 func (c *child) wait() error { return c.exitError(c.awaitEnd()) }
 
 func (c *child) awaitEnd() ending {
@@ -193,7 +200,8 @@ func (c *child) awaitEnd() ending {
 	return e
 }
 
-// close closes this process's ends.
+// close closes this process's ends of the child's files, and the descriptor that detects its
+// death. It does not end the process.
 func (c *child) close() {
 	closeAll([]*os.File{c.control, c.crash, c.stdout, c.stderr})
 	c.death.close()

@@ -17,7 +17,9 @@ import (
 // process resolves the link while its image is still its parent's.
 const image = "/proc/self/exe"
 
-// startChild starts the program again.
+// startChild starts the program again with the parameters b, and returns without waiting for the
+// process. The process first waits for its job. If it cannot be started, startChild releases all
+// files and returns the error, with advice if the error is a known limit.
 func startChild(b launch) (_ *child, err error) {
 	c := &child{warm: b.warm, told: make(chan struct{}), ended: make(chan struct{})}
 	defer func() {
@@ -51,8 +53,8 @@ func startChild(b launch) (_ *child, err error) {
 	return c, nil
 }
 
-// checkWorkDir returns an error if the working directory is not accessible. The error of
-// os.StartProcess would name the program instead.
+// checkWorkDir returns an error if the working directory b.workDir is set but not accessible,
+// and nil otherwise. The error of os.StartProcess would name the program instead.
 func (b launch) checkWorkDir() error {
 	if b.workDir == "" {
 		return nil
@@ -63,8 +65,9 @@ func (b launch) checkWorkDir() error {
 	return nil
 }
 
-// openFiles creates the descriptors of a worker, in the order of the fd constants. It stores this
-// process's ends in c, and the worker's ends in c.theirs.
+// openFiles creates the descriptors of a worker, in the order of the fd constants. It stores
+// this process's ends in c, and the worker's ends in c.theirs. The caller must close both, also
+// after an error.
 func (c *child) openFiles(b launch) ([]*os.File, error) {
 	inherited, err := openInherited()
 	if err != nil {
@@ -89,7 +92,9 @@ func (c *child) openFiles(b launch) ([]*os.File, error) {
 	return append(files, inherited.lifelines...), nil
 }
 
-// openOutput returns the worker's stdout and stderr.
+// openOutput returns the worker's stdout and stderr: the write ends of two pipes, or two files
+// if b.files is set. It stores this process's ends in c.stdout and c.stderr; with files,
+// c.stderr is the file itself and c.stdout is nil.
 func (c *child) openOutput(b launch) (out, errs *os.File, err error) {
 	if b.files != nil {
 		out, errs, err = b.files()
@@ -108,8 +113,9 @@ func (c *child) openOutput(b launch) (out, errs *os.File, err error) {
 	return out, errs, nil
 }
 
-// openControl returns the worker's end of the control socket. Only this process's end is
-// non-blocking, as Go's poller requires. The worker does the same with its own end.
+// openControl creates the control socket, stores this process's end in c.control, and returns
+// the worker's end. Only this process's end is non-blocking, as Go's poller requires. The worker
+// does the same with its own end.
 func (c *child) openControl() (*os.File, error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -123,7 +129,8 @@ func (c *child) openControl() (*os.File, error) {
 }
 
 // newPollable returns a file for fd that uses Go's poller, so that a read blocks a goroutine
-// instead of a thread.
+// instead of a thread. The file owns fd. If fd cannot be made non-blocking, it returns the file
+// together with the error.
 func newPollable(fd int, name string) (*os.File, error) {
 	err := syscall.SetNonblock(fd, true)
 	return os.NewFile(uintptr(fd), name), err
@@ -142,13 +149,14 @@ var lineage struct {
 	files *inheritedFiles
 }
 
-// openInherited opens the files that stay open while this process lives. If this fails, for example
-// because too many files are open, the next call tries again.
+// openInherited returns the files that every worker of this process inherits. The first call
+// opens them, and they stay open while this process lives; the caller must not close them. If
+// this fails, for example because too many files are open, the next call tries again.
 //
 // Note [Lifelines]: the write end of a process's lifeline exists only in that process. Therefore
 // the kernel closes it when the process dies, for any reason:
-// https://man7.org/linux/man-pages/man7/pipe.7.html. All descendants have the read end. A program
-// that is being started has a copy between fork and exec, which close-on-exec closes.
+// https://man7.org/linux/man-pages/man7/pipe.7.html. All descendants have the read end. A
+// program that is being started has a copy between fork and exec, which close-on-exec closes.
 func openInherited() (*inheritedFiles, error) {
 	lineage.Lock()
 	defer lineage.Unlock()
@@ -173,8 +181,8 @@ func openInherited() (*inheritedFiles, error) {
 	return l, nil
 }
 
-// drain reads the remaining bytes of r without blocking. It stops at maxLeft bytes, because a
-// process may go on writing.
+// drain copies the bytes that are left in r to w without blocking, and uses buf as its buffer.
+// It ignores errors. It stops at [maxLeft] bytes, because a process may go on writing.
 func drain(r *os.File, w io.Writer, buf []byte) {
 	raw, err := r.SyscallConn()
 	if err != nil {
@@ -198,14 +206,16 @@ func drain(r *os.File, w io.Writer, buf []byte) {
 // maxLeft is larger than the kernel's buffer of a pipe or a socket.
 const maxLeft = 8 << 20
 
-// death detects the end of a process.
+// death detects the end of one process by its pidfd. The zero death belongs to no process; only
+// its close may be called.
 type death struct{ pidfd *sys.Pidfd }
 
 // wait blocks the goroutine, not a thread, until the process has ended. It does not reap the
-// process.
+// process. So the process id is not reused before [os.Process.Wait] is called.
 func (d death) wait() error { return d.pidfd.Wait(context.Background()) }
 
-// hasEnded reports whether the process has ended, without blocking.
+// hasEnded reports whether the process has ended, without blocking. It returns true if that
+// cannot be determined.
 func (d death) hasEnded() bool {
 	ended, err := d.pidfd.Exited()
 	return ended || err != nil
@@ -217,7 +227,8 @@ func (d death) close() {
 	}
 }
 
-// signalOf returns the signal that ended a process, or nil.
+// signalOf returns the signal that ended a process, or nil. It also returns nil if the process
+// exited by itself.
 func signalOf(s *os.ProcessState) os.Signal {
 	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return w.Signal()

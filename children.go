@@ -28,7 +28,9 @@ func init() {
 	}
 }
 
-// describeChildren describes every child process that has not ended.
+// describeChildren returns a line of text for every child process that has not ended, sorted:
+// for the processes of groups with the place of their start, and for other children of this
+// process.
 func describeChildren() []string {
 	var left []string
 	known := make(map[string]bool)
@@ -56,7 +58,8 @@ func callerTrail() trail {
 	return pcs[:runtime.Callers(2, pcs)]
 }
 
-// callSite returns the file and line of the innermost call from outside this package.
+// callSite returns the file and line of the innermost call from outside this package. If all
+// calls are inside, it returns the outermost one.
 func (t trail) callSite() string {
 	frames := runtime.CallersFrames(t)
 	for {

@@ -19,7 +19,8 @@ type parcel struct {
 	Blocks []uint64
 }
 
-// job is the first message to a new process.
+// job is the first message from a parent to a new process: the function to run, its argument,
+// and the properties that the process sets before.
 type job struct {
 	Func string
 	Rank int
@@ -34,10 +35,12 @@ type job struct {
 	Deadline sys.Deadline // deadline of the group's context
 }
 
-// ready is the first message of a process. A process that waits for its job sends two.
+// ready is the message by which a worker reports that it has decoded its argument and holds the
+// blocks. A process that waits for its job also sends it first when it has joined the domain.
 type ready struct{ Seat int } // seat in the domain
 
-// outcome is the last message of a process.
+// outcome is the last message of a process. It is the result of the function, or says why the
+// function did not return.
 type outcome struct {
 	Kind  string // one of the kinds below
 	Text  string // text of a panic
@@ -72,7 +75,8 @@ func mustPlan[T any]() *codec.Plan[T] {
 	return p
 }
 
-// encodeControl encodes a control message. It must not contain blocks.
+// encodeControl encodes the body of a control message. v must not contain shared memory. It
+// returns an error if the body exceeds [maxFrame] bytes.
 func encodeControl[T any](p *codec.Plan[T], v T) ([]byte, error) {
 	e := codec.Encoder{Limits: codec.Limits{Bytes: maxFrame}}
 	e.Reset(nil)
@@ -81,7 +85,7 @@ func encodeControl[T any](p *codec.Plan[T], v T) ([]byte, error) {
 	return e.Message().Body, err
 }
 
-// decodeControl decodes a control message.
+// decodeControl decodes the body of a control message of type T.
 func decodeControl[T any](p *codec.Plan[T], body []byte) (v T, err error) {
 	d := codec.Decoder{Limits: codec.Limits{Bytes: maxFrame}}
 	d.Reset(codec.Message{Body: body}, nil)
@@ -93,11 +97,13 @@ func decodeControl[T any](p *codec.Plan[T], body []byte) (v T, err error) {
 // argument encodes and decodes values of type In.
 type argument[In any] struct{}
 
-// checkType returns an error if values of type In cannot be encoded.
+// checkType returns an error if values of type In cannot be encoded; it contains the path to the
+// unsupported part.
 func (argument[In]) checkType() error { return codec.Check[In]() }
 
-// An encodedArg is an encoded argument. It holds references to the argument's blocks until each
-// receiver has its own or has ended.
+// An encodedArg is an encoded argument with the files of [Options], which one or more processes
+// decode. Its methods may be called concurrently. It holds references to the argument's blocks
+// until each receiver has its own or has ended.
 type encodedArg struct {
 	parcel
 	mu        sync.Mutex
@@ -106,7 +112,8 @@ type encodedArg struct {
 	kept      []any           // values that must stay reachable until the receivers have ended
 }
 
-// encode encodes in and files for n receivers. done or lost must be called once for each receiver.
+// encode encodes in and files for n receivers. The caller must call markReceived or markLost
+// once for each receiver. The error wraps [ErrArgument].
 func (argument[In]) encode(in In, files []*os.File, n int) (*encodedArg, error) {
 	var e codec.Encoder
 	e.Reset(nil)
@@ -132,7 +139,8 @@ func (argument[In]) encode(in In, files []*os.File, n int) (*encodedArg, error) 
 	return s, nil
 }
 
-// retainBlocks acquires a reference to each block. If it fails, it acquires none.
+// retainBlocks acquires a reference to each block, which s holds until all receivers are marked,
+// and stores the handles in s.Blocks. If it fails, it acquires none.
 func (s *encodedArg) retainBlocks(blocks []arena.Handle) error {
 	if len(blocks) == 0 {
 		return nil
@@ -150,7 +158,8 @@ func (s *encodedArg) retainBlocks(blocks []arena.Handle) error {
 	return nil
 }
 
-// markReceived must be called when a receiver has its own references to the blocks.
+// markReceived must be called, once per receiver, when the receiver has its own references to
+// the blocks. The last call releases the references of s.
 func (s *encodedArg) markReceived() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,8 +168,9 @@ func (s *encodedArg) markReceived() {
 	}
 }
 
-// markLost must be called when a receiver has ended without references to the blocks. It notifies
-// the processes that hold the blocks. pid is 0 if the receiver could not be started.
+// markLost must be called instead of markReceived when the receiver with process id pid has
+// ended without references to the blocks. It notifies the processes that hold the blocks. pid is
+// 0 if the receiver could not be started.
 func (s *encodedArg) markLost(pid int) {
 	if s.delivery != nil {
 		s.mu.Lock()
@@ -171,7 +181,8 @@ func (s *encodedArg) markLost(pid int) {
 }
 
 // decode decodes an argument and its files in the receiver. The sender must hold the blocks
-// meanwhile. The caller must close e.
+// meanwhile. The caller must close the files and e after the function has returned. After an
+// error the results must not be used.
 func (argument[In]) decode(m parcel) (in In, files []*os.File, e ends, err error) {
 	blocks, err := importBlocks(m.Blocks)
 	if err != nil {
@@ -204,7 +215,8 @@ func (e ends) close() {
 	}
 }
 
-// imported contains the blocks of a parcel, with references of this process.
+// imported contains the blocks of a parcel, with one reference of this process to each. The
+// caller must call release, after the argument has been decoded. It implements [codec.Blocks].
 type imported struct {
 	domain  *arena.Domain
 	handles []arena.Handle
@@ -229,7 +241,8 @@ func importBlocks(blocks []uint64) (*imported, error) {
 	return b, nil
 }
 
-// Take returns a block with an additional reference, as codec.Blocks requires.
+// Take returns block i of the parcel with an additional reference, which the caller must
+// release.
 func (b *imported) Take(i int) (arena.Handle, error) {
 	h := b.handles[i]
 	return h, b.domain.Retain(h)

@@ -10,9 +10,10 @@ import (
 // copied. It is like Python's sentinel, for use in a select.
 func (p *Process) Done() <-chan struct{} { return p.ended }
 
-// ExitCode returns the exit status. It is -N if signal N ended the process, and -1 if the process
-// could not be started. ended is false while the process runs. The exit status of a goroutine is
-// the same as for a process.
+// ExitCode returns the exit status and true after the process has ended. While it runs, or until
+// a restarted process has ended permanently, it returns 0 and false. It is -N if signal N ended
+// the process, and -1 if the process could not be started. The exit status of a goroutine is the
+// same as for a process.
 func (p *Process) ExitCode() (code int, ended bool) {
 	select {
 	case <-p.ended:
@@ -30,8 +31,9 @@ func (p *Process) ExitCode() (code int, ended bool) {
 }
 
 // Wait blocks until the process has ended and all of its output has been copied, or until ctx is
-// done. It returns nil, a [*ProcessError], or the cause of ctx. It may be called any number of
-// times. It does not replace [Group.Wait].
+// done. It returns nil if the process has succeeded, a [*ProcessError] if it has failed
+// permanently, or the cause of ctx. It may be called any number of times. It does not replace
+// [Group.Wait].
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.ended:

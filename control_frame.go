@@ -37,7 +37,8 @@ func appendFrame(b []byte, kind frameKind, body []byte) []byte {
 	return append(b, body...)
 }
 
-// parseHeader returns the kind and the length of the body.
+// parseHeader returns the kind of a frame and the length of its body in bytes. h must have at
+// least [frameHeader] bytes. It returns an error if the body exceeds [maxFrame].
 func parseHeader(h []byte) (frameKind, int, error) {
 	n := binary.LittleEndian.Uint32(h)
 	if n > maxFrame {
@@ -46,7 +47,9 @@ func parseHeader(h []byte) (frameKind, int, error) {
 	return frameKind(h[4]), int(n), nil
 }
 
-// readFrame blocks until it has read one frame.
+// readFrame blocks until it has read one control frame from r, and returns its kind and body. It
+// returns [io.EOF] if r ends before the frame, and [io.ErrUnexpectedEOF] if it ends within the
+// frame or its header is incomplete.
 func readFrame(r io.Reader) (frameKind, []byte, error) {
 	var h [frameHeader]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {
@@ -71,7 +74,8 @@ func readFrame(r io.Reader) (frameKind, []byte, error) {
 // promised is the maximum size of a body for which memory is allocated before it arrives.
 const promised = 1 << 20
 
-// controlFrames splits a stream into control frames.
+// controlFrames is an [io.Writer] that splits a stream into control frames and calls each for
+// every one. The body is valid until each returns.
 type controlFrames struct {
 	part []byte
 	each func(kind frameKind, body []byte)
@@ -87,7 +91,8 @@ func (f *controlFrames) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// handleNext calls each with one complete frame. It returns false if there is none.
+// handleNext removes one complete frame from f.part, calls f.each with it, and returns true. It
+// returns false if there is none, or if the header is invalid; then it sets f.err.
 func (f *controlFrames) handleNext() bool {
 	if len(f.part) < frameHeader {
 		return false

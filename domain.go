@@ -9,8 +9,8 @@ import (
 
 // This file manages the domain. Every process that this package starts joins its parent's domain.
 
-// domainToken returns the token of the current domain. A new process inherits the domain that its
-// parent has at that time.
+// domainToken returns the token that identifies the current domain, or the zero token if no
+// domain can be made. A new process inherits the domain that its parent has at that time.
 func domainToken() arena.Token {
 	d, err := arena.Default()
 	if err != nil {
@@ -19,7 +19,8 @@ func domainToken() arena.Token {
 	return d.Token()
 }
 
-// domainFiles returns the two descriptors that a new process inherits.
+// domainFiles returns the domain's two files that a new process inherits, control and data, in
+// this order. They belong to the domain, so the caller must not close them.
 func domainFiles() ([]*os.File, error) {
 	d, err := arena.Default()
 	if err != nil {
@@ -35,7 +36,8 @@ func domainFiles() ([]*os.File, error) {
 // because no other function depends on it. The listener is closed with the domain.
 var inspectable sync.Once
 
-// joinDomain makes the inherited domain this process's default domain and returns its seat.
+// joinDomain joins the domain in the two inherited files, makes it this process's default
+// domain, and returns the number of this process's seat in it.
 func joinDomain(control, data *os.File) (seat int, err error) {
 	d, err := arena.Attach(control, data)
 	if err != nil {
@@ -45,22 +47,24 @@ func joinDomain(control, data *os.File) (seat int, err error) {
 	return d.Seat(), nil
 }
 
-// addProcessors tells the domain on which processors this process may run, after a change.
+// addProcessors tells the domain on which processors this process may run. It must be called
+// after the affinity mask was changed. It does nothing without a domain.
 func addProcessors() {
 	if d := arena.Current(); d != nil {
 		d.AddProcessors()
 	}
 }
 
-// leaveDomain releases everything that this process holds in the domain.
+// leaveDomain releases everything that this process holds in the domain. Tensors, queues and
+// locks of this process must not be used afterwards.
 func leaveDomain() {
 	if d := arena.Current(); d != nil {
 		d.Close()
 	}
 }
 
-// reapDomain releases the holdings of ended processes now instead of at the next notification, and
-// unused pages some time later.
+// reapDomain releases the shared memory and locks of ended processes now instead of at the next
+// notification, and unused pages some time later.
 func reapDomain() {
 	if d := arena.Current(); d != nil {
 		d.Reap()

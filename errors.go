@@ -55,8 +55,9 @@ var (
 	ErrClosed = sentinel.New("shoal: group is closed", os.ErrClosed)
 )
 
-// A ProcessError describes the failure of a process. Error returns one line. The verb %+v adds the
-// remote stack and the last lines of stderr. [errors.Is] and [errors.As] examine Err.
+// A ProcessError describes the failure of a [Process]: its function returned an error or
+// panicked, it ended early, or it could not be started. Error returns one line. The verb %+v
+// adds the remote stack and the last lines of stderr. [errors.Is] and [errors.As] examine Err.
 type ProcessError struct {
 	Func string // name passed to Register
 	Rank int
@@ -74,7 +75,8 @@ type ProcessError struct {
 	OOM      bool      // whether the out-of-memory killer has probably ended it; see Err
 }
 
-// isConsequence reports whether the process failed because another one had ended.
+// isConsequence reports whether the process failed because another one had ended or had closed
+// or broken a shared object.
 func (e *ProcessError) isConsequence() bool {
 	peer, ok := errors.AsType[*arena.PeerError](e.Err)
 	return ok && peer.PID != e.PID || errors.Is(e.Err, arena.ErrBroken) || errors.Is(e.Err, os.ErrClosed)
@@ -112,7 +114,8 @@ func oneLine(err error) string {
 	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
 
-// failures is the error of several processes, in the order of Group.Wait.
+// failures is the error of several processes, in the order of Group.Wait. It is returned for two
+// or more errors.
 type failures []error
 
 func (f failures) Error() string {
@@ -139,7 +142,8 @@ func (f failures) Format(s fmt.State, verb rune) {
 	}
 }
 
-// joinErrors combines the errors of a group into one.
+// joinErrors combines the errors of a group into one: nil for none, and a single error
+// unchanged. The result wraps all of them.
 func joinErrors(errs []error) error {
 	switch len(errs) {
 	case 0:
@@ -150,7 +154,8 @@ func joinErrors(errs []error) error {
 	return failures(errs)
 }
 
-// A described error has its own text and wraps all errors in kinds.
+// A described error has its own text and wraps all errors in kinds. errors.Is and errors.As find
+// each of them, although the text does not contain theirs.
 type described struct {
 	text  string
 	kinds []error

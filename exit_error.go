@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// An ending contains information about an ended process that does not come from its control socket.
+// An ending contains the information about an ended process that does not come from its control
+// socket.
 type ending struct {
 	state  *os.ProcessState // nil if it could not be read
 	err    error            // why the state could not be read
@@ -18,7 +19,8 @@ type ending struct {
 	stderr string
 }
 
-// exitError returns the error for an ended process, or nil if it succeeded.
+// exitError returns a [*ProcessError] for an ended process, or nil if its function returned nil
+// and it exited with status 0. e describes the end; c must have an owner.
 func (c *child) exitError(e ending) error {
 	pe := &ProcessError{Func: c.owner.name, Rank: c.owner.rank, PID: c.pid(), Stderr: e.stderr, ExitCode: -1}
 	if e.state != nil {
@@ -43,17 +45,17 @@ func (c *child) exitError(e ending) error {
 	return pe
 }
 
-// lacksThreads reports whether the runtime failed to create a thread, according to its message or
-// cgo's.
+// lacksThreads reports whether the runtime failed to create a thread, according to its message
+// or cgo's. It returns false if the state is unknown.
 func (e ending) lacksThreads() bool {
 	said := e.crash + e.fatal + e.stderr
 	return e.state != nil && (strings.Contains(said, "failed to create new OS thread") ||
 		strings.Contains(said, cgoPrefix+"pthread_create failed"))
 }
 
-// addPeerError returns how, wrapped together with an [arena.PeerError] if the process was a
-// participant of the domain, and how itself otherwise. It must be called after [child.awaitEnd],
-// which reclaims the shared memory of the ended process.
+// addPeerError returns the error how, wrapped together with an [arena.PeerError] if the process
+// was a participant of the domain, and how itself otherwise. It must be called after
+// [child.awaitEnd], which reclaims the shared memory of the ended process.
 func (c *child) addPeerError(how error) error {
 	if !c.reply.member {
 		return how
@@ -61,8 +63,9 @@ func (c *child) addPeerError(how error) error {
 	return newDescribed(how.Error(), how, &arena.PeerError{PID: c.pid(), Seat: c.reply.seat, Cause: how})
 }
 
-// exitedError returns the error for a process that ended without a reply, or abnormally after its
-// reply.
+// exitedError returns the error for a process that ended without a reply, or abnormally after
+// its reply. It wraps [ErrExited], and [ErrOOM] if the kernel has probably killed it for lack of
+// memory; then it also sets pe.OOM.
 func (c *child) exitedError(e ending, pe *ProcessError) error {
 	if e.state == nil {
 		return newDescribed(fmt.Sprintf("read exit status: %v", e.err), ErrExited, e.err)
@@ -112,7 +115,8 @@ func (c *oomCounter) explainKill() (rose bool, text string) {
 // panicked, or could not run its function.
 func (o outcome) isFailed() bool { return o.Kind != kindReturned || o.Err != nil }
 
-// outcomeError returns the error of a failed outcome.
+// outcomeError returns the error of a failed outcome, the Err of a [ProcessError]. It must not
+// be called for an outcome that did not fail.
 func (o outcome) outcomeError() error {
 	switch o.Kind {
 	case kindReturned:

@@ -34,8 +34,10 @@ type Group struct {
 	closed   bool
 }
 
-// NewGroup returns an empty group. The contexts of its processes are canceled when ctx is, and have
-// the deadline of ctx. The caller must call [Group.Wait] or [Group.Close].
+// NewGroup returns a group without processes. [Func.Go] starts processes in it. If opts are
+// invalid, each process fails to start with an error that says why. The contexts of its
+// processes are canceled when ctx is, and have the deadline of ctx. The caller must call
+// [Group.Wait] or [Group.Close].
 func NewGroup(ctx context.Context, opts Options) *Group {
 	opts = opts.withDefaults()
 	g := &Group{
@@ -51,12 +53,15 @@ func NewGroup(ctx context.Context, opts Options) *Group {
 	return g
 }
 
-// Spawn runs n processes with ranks 0 to n-1 and the same argument, and waits for all of them. The
-// first failure cancels the others. The error joins all failures in the same order as [Group.Wait],
-// each a [*ProcessError]. The thread budget of this process is divided by n. The contexts of the
-// processes have the deadline of ctx.
+// Spawn runs f in n processes with ranks 0 to n-1 and the same argument, and waits for all of
+// them. The first failure cancels the others. The error is nil if all functions return nil.
+// Otherwise it joins all failures in the same order as [Group.Wait], each a [*ProcessError]. The
+// thread budget of this process is divided by n. The contexts of the processes have the deadline
+// of ctx.
 //
-// Tensors and other shared values in the argument are not copied: all processes share their memory.
+// Tensors and other shared values in the argument are not copied: all processes share their
+// memory. The caller must still close them. Spawn returns [ErrNoMain] before [Main], and
+// [ErrArgument] if the argument cannot be encoded.
 func (f *Func[In]) Spawn(ctx context.Context, n int, in In) error {
 	if n < 1 {
 		return fmt.Errorf("shoal: %s.Spawn: %d processes, want at least 1", f.name, n)
@@ -69,9 +74,12 @@ func (f *Func[In]) Spawn(ctx context.Context, n int, in In) error {
 	return g.Wait()
 }
 
-// Start starts n processes with ranks 0 to n-1, the same argument and opts, without waiting for
-// them, like start_processes in PyTorch. The caller must wait for the group with [Group.Wait] or
-// [Group.Join], or call [Group.Close].
+// Start starts f in n processes with ranks 0 to n-1, the same argument and opts, without waiting
+// for them, like start_processes in PyTorch. The caller must wait for the group with
+// [Group.Wait] or [Group.Join], or call [Group.Close]. The caller must still close the shared
+// values in the argument. If a single process cannot be started, Start returns no error, but
+// Wait does. It returns [ErrNoMain] before [Main], and [ErrArgument] if the argument cannot be
+// encoded; then it returns no group.
 func (f *Func[In]) Start(ctx context.Context, n int, in In, opts Options) (*Group, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("shoal: %s.Start: %d processes, want at least 1", f.name, n)
@@ -85,7 +93,8 @@ func (f *Func[In]) Start(ctx context.Context, n int, in In, opts Options) (*Grou
 	return g, nil
 }
 
-// startIn starts n processes with one copy of the argument.
+// startIn starts n processes of f in g with one encoding of the argument. It returns an error,
+// and starts none, if the argument cannot be encoded; later errors are errors of the processes.
 func (f *Func[In]) startIn(g *Group, n int, in In) error {
 	s, err := f.encodeArgument(g, in, n)
 	if err != nil {
@@ -97,9 +106,9 @@ func (f *Func[In]) startIn(g *Group, n int, in In) error {
 	return nil
 }
 
-// Go starts one more process in g. Ranks are counted per function within a group. Go does not wait
-// for the process, and never returns nil. If the process cannot be started, [Process.Wait] and
-// [Group.Wait] return the error.
+// Go starts one more process in g, which runs f with the argument in. Ranks are counted per
+// function within a group. Go does not wait for the process, and never returns nil. If the
+// process cannot be started, [Process.Wait] and [Group.Wait] return the error.
 func (f *Func[In]) Go(g *Group, in In) *Process {
 	s, err := f.encodeArgument(g, in, 1)
 	if err != nil {
@@ -108,7 +117,9 @@ func (f *Func[In]) Go(g *Group, in In) *Process {
 	return g.startProcess(f.name, s)
 }
 
-// encodeArgument encodes the argument for n processes of g.
+// encodeArgument encodes the argument and the files of the options for n processes of g. It
+// returns [ErrNoMain] before [Main], an error that wraps [ErrClosed] after [Shutdown], and
+// [ErrArgument] if the argument cannot be encoded.
 func (f *Func[In]) encodeArgument(g *Group, in In, n int) (*encodedArg, error) {
 	switch {
 	case !registry.Sealed():
@@ -119,7 +130,8 @@ func (f *Func[In]) encodeArgument(g *Group, in In, n int) (*encodedArg, error) {
 	return f.arg.encode(in, g.opts.Files, n)
 }
 
-// startProcess adds a process to the group and starts it.
+// startProcess adds a process to the group, starts it with the argument s, and returns it. If it
+// cannot be started, it has already ended with the error.
 func (g *Group) startProcess(name string, s *encodedArg) *Process {
 	p, err := g.addProcess(name)
 	if err != nil {
@@ -133,15 +145,17 @@ func (g *Group) startProcess(name string, s *encodedArg) *Process {
 	return p
 }
 
-// addUnstarted adds a process that failed before its start.
+// addUnstarted adds a process that failed with err before its start, and returns it: it has
+// already ended.
 func (g *Group) addUnstarted(name string, err error) *Process {
 	p, refused := g.addProcess(name)
 	p.publishResult(p.newFailure(cmp.Or(refused, err)))
 	return p
 }
 
-// addProcess adds a process to the group and assigns its rank. The process is valid even if there
-// is an error.
+// addProcess adds a process to the group and assigns its rank. It returns the process also with
+// an error, which says why the process must not be started: the group is closed or canceled, or
+// its options are invalid.
 func (g *Group) addProcess(name string) (*Process, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -162,7 +176,8 @@ func (g *Group) addProcess(name string) (*Process, error) {
 	return p, g.opts.validate()
 }
 
-// removeProcess records the end of a process.
+// removeProcess records that p has ended permanently, with err or nil. If that is a failure, it
+// cancels the group.
 func (g *Group) removeProcess(p *Process, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -177,8 +192,9 @@ func (g *Group) removeProcess(p *Process, err error) {
 	g.changed.Broadcast()
 }
 
-// recordFailure records a failure. A process that detects the end of another one may end before the
-// other's failure is known: its own failure is then ordered last.
+// recordFailure inserts the failure err of p into g.failures, in the order of [Group.Wait]. mu
+// must be held. A process that detects the end of another one may end before the other's failure
+// is known: its own failure is then ordered last.
 func (g *Group) recordFailure(p *Process, err error) {
 	pe, ok := err.(*ProcessError)
 	switch {
@@ -194,8 +210,9 @@ func (g *Group) recordFailure(p *Process, err error) {
 	g.causes++
 }
 
-// awaitDeadline waits until the group's context has reached its deadline if err shows that a
-// process has. The process's timer may be earlier.
+// awaitDeadline waits until the group's context has reached its deadline if err, the error of a
+// process, wraps [context.DeadlineExceeded] and that deadline is still in the future: the
+// process's timer may be earlier than this process's. Otherwise it returns immediately.
 func (g *Group) awaitDeadline(err error) {
 	at, ok := g.ctx.Deadline()
 	if ok && errors.Is(err, context.DeadlineExceeded) && !time.Now().Before(at) {
@@ -203,7 +220,8 @@ func (g *Group) awaitDeadline(err error) {
 	}
 }
 
-// isCancellation reports whether err is only the result of the cancellation.
+// isCancellation reports whether the group was canceled and err, the error of a process, is only
+// the result of that.
 func (g *Group) isCancellation(err error) bool {
 	if g.ctx.Err() == nil {
 		return false
@@ -273,7 +291,8 @@ func (g *Group) Poll(ctx context.Context) error {
 	return nil
 }
 
-// wakeAfter wakes the goroutines that wait for a change of the group when ctx is done.
+// wakeAfter wakes the goroutines that wait for a change of the group when ctx is done. The
+// caller must call stop when it has stopped waiting.
 func (g *Group) wakeAfter(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		g.mu.Lock()
@@ -290,7 +309,8 @@ func (g *Group) Processes() []*Process {
 	return slices.Clone(g.all)
 }
 
-// A halt is the cause of a cancellation by the group itself, not by the context passed to NewGroup.
+// A halt is the cause of the context of a group that was canceled by the group itself, because
+// of a failure or Close, not by the context passed to NewGroup.
 type halt struct{ error }
 
 func (h *halt) Unwrap() error { return h.error }
@@ -300,9 +320,9 @@ func (g *Group) isHalted() bool {
 	return own
 }
 
-// Close ends the processes that are still running: by cancellation, by SIGTERM after Grace, and by
-// SIGKILL after another Grace. It waits for them and returns the same error as [Group.Wait]. It
-// should be deferred: after Wait it does nothing else.
+// Close ends the processes that are still running: by cancellation, by SIGTERM after Grace, and
+// by SIGKILL after another Grace. It waits for them and returns the same error as [Group.Wait].
+// It should be deferred; after Wait it only returns the same error again.
 func (g *Group) Close() error {
 	g.cancel(&halt{ErrClosed})
 	return g.Wait()

@@ -25,7 +25,7 @@ func (l *groupSet) remove(g *Group) {
 	delete(l.set, g)
 }
 
-// list returns the groups.
+// list returns the groups with running processes, in no order.
 func (l *groupSet) list() []*Group {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,7 +36,8 @@ func (l *groupSet) list() []*Group {
 	return all
 }
 
-// close ends every process that this process has started.
+// close cancels and closes all groups with running processes, and returns when these processes
+// have ended.
 func (l *groupSet) close() {
 	all := l.list()
 	for _, g := range all {
@@ -47,7 +48,8 @@ func (l *groupSet) close() {
 	}
 }
 
-// ActiveChildren returns the running processes that this process has started, including goroutines.
+// ActiveChildren returns the running processes that this process has started, including
+// goroutines. The order is unspecified.
 func ActiveChildren() []*Process {
 	var all []*Process
 	for _, g := range groups.list() {

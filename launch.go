@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A launch contains the parameters for starting a process before it has a job.
+// A launch contains the parameters for starting a process that do not depend on its job.
 type launch struct {
 	executable, workDir string
 	env                 []string
@@ -23,8 +23,8 @@ func launchOf(o Options) launch {
 		orphanGrace: o.OrphanGrace}
 }
 
-// launchKey returns a key that is equal for interchangeable launches. The number of threads is not
-// part of it: it is sent with the job.
+// launchKey returns a key that is equal for two launches if a waiting process of one can do a
+// job of the other. The number of threads is not part of it: it is sent with the job.
 func (b launch) launchKey() string {
 	return fmt.Sprintf("%q %q %q %d", b.executable, b.workDir, b.env, b.orphanGrace)
 }

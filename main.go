@@ -47,7 +47,8 @@ func Main(run func(ctx context.Context) error) {
 // functions.
 func IsWorker() bool { return self != nil }
 
-// runRoot runs the function of the first process and exits.
+// runRoot runs the function of the first process, ends its workers, and exits; see [Main]. It
+// never returns.
 func runRoot(run func(ctx context.Context) error) {
 	registry.Seal()
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -88,8 +89,8 @@ func (e *ExitError) Unwrap() error { return e.Err }
 // ExitCode returns Status.
 func (e *ExitError) ExitCode() int { return e.Status }
 
-// exitStatus prints the error of the program and returns its exit status. s is the signal that
-// canceled its context, or nil.
+// exitStatus prints err, the error of the program, if it is not nil, and returns the program's
+// exit status as [Main] documents it. s is the signal that canceled its context, or nil.
 func exitStatus(err error, s *interrupt) int {
 	if err == nil {
 		return 0
@@ -113,8 +114,8 @@ func exitStatus(err error, s *interrupt) int {
 	return 1
 }
 
-// exitCode returns the exit status of e, or 1 if it is out of range. *exec.ExitError returns -1 for
-// a process ended by a signal.
+// exitCode returns the exit status of e, or 1 if it is not between 0 and 255. *exec.ExitError
+// returns -1 for a process ended by a signal.
 func exitCode(e interface{ ExitCode() int }) int {
 	if code := e.ExitCode(); code >= 0 && code <= 255 {
 		return code
@@ -139,8 +140,9 @@ func printError(err error) {
 	fmt.Fprintf(os.Stderr, "%s: %s\n", name, strings.TrimPrefix(text, name+": "))
 }
 
-// errorDetails returns the text that %+v adds to err or to an error that it wraps, because
-// fmt.Errorf and errors.Join do not forward %+v.
+// errorDetails returns the text of %+v for err, or for the first errors that it wraps, if that
+// differs from the text of Error, and "" otherwise. It searches the wrapped errors itself,
+// because fmt.Errorf and errors.Join do not forward %+v.
 func errorDetails(err error) string {
 	if _, ok := err.(fmt.Formatter); ok {
 		if text := fmt.Sprintf("%+v", err); text != err.Error() {
@@ -162,13 +164,14 @@ func errorDetails(err error) string {
 	return ""
 }
 
-// An interrupt is the cause of a context canceled by a signal.
+// An interrupt is the cause of a context canceled by a signal. It matches [context.Canceled].
 type interrupt struct{ sig os.Signal }
 
 func (i *interrupt) Error() string        { return i.sig.String() }
 func (i *interrupt) Is(target error) bool { return target == context.Canceled }
 
-// omitIfReported returns i unless err contains it already, so that it is reported once.
+// omitIfReported returns nil if err is itself a result of the signal, so that the signal is
+// reported once, and i otherwise.
 func (i *interrupt) omitIfReported(err error) error {
 	// A terminal also sends the signal to workers that do not catch it yet.
 	p, ok := errors.AsType[*ProcessError](err)
@@ -178,7 +181,8 @@ func (i *interrupt) omitIfReported(err error) error {
 	return i
 }
 
-// status returns the exit status that a shell reports for a process killed by the signal.
+// status returns the exit status that a shell reports for a process killed by the signal. It is
+// 128 plus the signal's number.
 func (i *interrupt) status() int {
 	if s, ok := i.sig.(syscall.Signal); ok {
 		return 128 + int(s)

@@ -30,8 +30,8 @@ func SetMemory(o shm.Options) error {
 	return nil
 }
 
-// MemoryStats returns statistics of the memory that this process shares with others, in bytes and
-// blocks. They are zero if no memory has been shared.
+// MemoryStats returns statistics of the shared memory of this process's domain, all processes
+// together, in bytes and blocks. They are zero if no memory has been shared.
 func MemoryStats() shm.Stats {
 	if d := internal.Current(); d != nil {
 		return d.Stats()
@@ -40,8 +40,9 @@ func MemoryStats() shm.Stats {
 }
 
 // Inspect returns reports of the shared memory used by all Shoal programs of this user in this
-// network namespace. It maps no memory. It returns the reports of the programs that answer within
-// five seconds and before ctx ends, and an error that describes why others do not.
+// network namespace. It maps no memory. It returns the reports of the programs that answer
+// within five seconds and before ctx ends, and an error that describes why others do not.
+// Reports are in order of process id. Both results may be non-empty.
 func Inspect(ctx context.Context) ([]shm.Report, error) {
 	addresses, err := internal.Domains()
 	if err != nil {

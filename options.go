@@ -101,7 +101,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate returns an error if no process can be started with the options.
+// validate returns an error if no process can be started with the options, because one of them
+// is out of range. It wraps [ErrStartMethod] if the start method is unknown or does not support
+// the others. o must have its defaults.
 func (o Options) validate() error {
 	switch {
 	case !o.Start.isValid():
@@ -126,7 +128,7 @@ func (o Options) validate() error {
 	return nil
 }
 
-// workerThreads returns the thread budget of one worker.
+// workerThreads returns the number of threads that one worker may keep busy, at least 1.
 func (o Options) workerThreads() int {
 	switch {
 	case o.Threads > 0:
@@ -137,7 +139,8 @@ func (o Options) workerThreads() int {
 	return 1
 }
 
-// rankCPUs returns the processors of the worker with the given rank, or nil for all.
+// rankCPUs returns the numbers of the processors to which the worker with the given rank is
+// confined, or nil for all.
 func (o Options) rankCPUs(rank int) []int {
 	if len(o.CPUs) == 0 {
 		return nil

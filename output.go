@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// Output is the treatment of the output of workers.
+// Output determines where the standard output and the standard error of workers go. See
+// [Options].
 type Output int
 
 const (
@@ -32,13 +33,15 @@ const (
 // than maxLine is copied in pieces. An unterminated last line is terminated.
 const maxLine = 1 << 20
 
-// A stream is an output shared by several workers.
+// A stream is a writer of this process to which the output of several workers is copied. mu is
+// held during each Write.
 type stream struct {
 	mu *sync.Mutex
 	w  io.Writer
 }
 
-// newStreams returns the two streams of a group. Equal writers share a lock.
+// newStreams returns the two streams of a group. If the writers are equal, the streams share a
+// lock, so that they never write at once.
 func newStreams(stdout, stderr io.Writer) (out, err *stream) {
 	out = &stream{new(sync.Mutex), stdout}
 	err = &stream{new(sync.Mutex), stderr}
@@ -48,20 +51,23 @@ func newStreams(stdout, stderr io.Writer) (out, err *stream) {
 	return out, err
 }
 
-// sameWriter compares two writers. It returns false if their type is not comparable.
+// sameWriter reports whether two writers are equal. It returns false if their type is not
+// comparable.
 func sameWriter(a, b io.Writer) bool {
 	defer func() { recover() }()
 	return a == b
 }
 
-// write ignores errors: a worker should not fail because its output cannot be written.
+// write writes p by one Write. It ignores errors: a worker should not fail because its output
+// cannot be written.
 func (s *stream) write(p []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.w.Write(p)
 }
 
-// lines copies the output of one worker in whole lines.
+// lines is an [io.Writer] that copies the output of one worker to a stream in whole lines, each
+// with the prefix. One goroutine may use it.
 type lines struct {
 	to     *stream
 	prefix string
@@ -84,7 +90,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flushBytes writes the first n bytes.
+// flushBytes writes the first n bytes of l.part, which should be whole lines, and removes them.
 func (l *lines) flushBytes(n int) {
 	out := l.part[:n]
 	if l.tail != nil {
@@ -102,7 +108,8 @@ func (l *lines) flushBytes(n int) {
 	l.part = append(l.part[:0], l.part[n:]...)
 }
 
-// flushLast terminates and writes the last line.
+// flushLast terminates and writes the last line, if it has no newline. It must be called at the
+// end of the output.
 func (l *lines) flushLast() {
 	if len(l.part) > 0 {
 		l.part = append(l.part, '\n')
@@ -143,7 +150,7 @@ func (t *tail) appendBytes(p []byte) {
 	}
 }
 
-// String returns the last lines.
+// String returns the last lines of the stream: at most [tailLines] lines and [tailBytes] bytes.
 func (t *tail) String() string { return lastLines(t.b) }
 
 // lastLines returns the last tailLines lines, at most tailBytes bytes. It drops an incomplete first
@@ -166,7 +173,8 @@ func lastLines(b []byte) string {
 	return string(b[from+1:])
 }
 
-// tailOf returns the end of a stderr file.
+// tailOf returns the end of a stderr file, at most [maxCrash] bytes. It is empty if f cannot be
+// read.
 func tailOf(f *os.File) *tail {
 	t := new(tail)
 	size, err := f.Seek(0, io.SeekEnd)
@@ -179,7 +187,8 @@ func tailOf(f *os.File) *tail {
 	return t
 }
 
-// openOutputs creates the two files of a worker.
+// openOutputs creates the files for the stdout and stderr of a worker in directory dir, which it
+// creates if needed, named by the function's name and the rank. The caller must close them.
 func openOutputs(dir, name string, rank int) (out, err *os.File, failed error) {
 	if failed = os.MkdirAll(dir, 0o777); failed != nil {
 		return nil, nil, failed

@@ -46,7 +46,7 @@ func SetThreadWarning(on bool) {
 	watchOversubscription()
 }
 
-// allowedThreads returns the number of threads that the running workers may keep busy.
+// allowedThreads returns the number of threads that the running workers may keep busy together.
 func allowedThreads() (threads int) {
 	for _, p := range busyProcesses() {
 		threads += p.group.opts.workerThreads()
@@ -59,8 +59,9 @@ func busyProcesses() []*Process {
 	return slices.DeleteFunc(ActiveChildren(), func(p *Process) bool { return p.group.opts.Start == GoroutineStart })
 }
 
-// countBusy returns the number of workers with runnable threads, and the number of these threads.
-// It takes several samples while there are more threads than CPUs.
+// countBusy returns the number of workers with runnable threads, and the number of these
+// threads. cpus is the number of CPUs. While there are more threads than that, it takes up to
+// [oversubscriptionLooks] samples and returns the last one; in between it sleeps.
 func countBusy(cpus int) (workers, threads int) {
 	for n := range oversubscriptionLooks {
 		if n > 0 {
@@ -92,8 +93,9 @@ func watchOversubscription() {
 	}
 }
 
-// watchBusy checks once per period, while there may be too many threads and not all warnings have
-// been logged. It uses timers instead of a goroutine.
+// watchBusy counts the busy threads after [oversubscriptionPeriod], logs warnings, and starts
+// itself again unless the monitor has finished. before is the result of [workerSwitches] now. It
+// returns immediately: it uses timers instead of a goroutine.
 func watchBusy(before map[int]int64, cpus int) {
 	time.AfterFunc(oversubscriptionPeriod, func() {
 		workers, threads := countBusy(cpus)
@@ -104,7 +106,9 @@ func watchBusy(before map[int]int64, cpus int) {
 	})
 }
 
-// reportBusy logs warnings and reports whether the monitor has finished.
+// reportBusy logs warnings about one sample: the busy workers, their runnable threads, and the
+// involuntary context switches per second. It reports whether the monitor has finished, because
+// all warnings are logged or disabled or there cannot be too many threads any more.
 func reportBusy(workers, threads, cpus int, switches float64) (over bool) {
 	oversubscription.mu.Lock()
 	defer oversubscription.mu.Unlock()
@@ -116,7 +120,8 @@ func reportBusy(workers, threads, cpus int, switches float64) (over bool) {
 	return !oversubscription.watching
 }
 
-// logOversubscription logs the warnings that have not been logged. mu must be held.
+// logOversubscription logs the warnings that have not been logged. oversubscription.mu must be
+// held.
 func logOversubscription(workers, threads, cpus int, switches float64) {
 	if !oversubscription.warned {
 		oversubscription.warned = true
@@ -130,7 +135,8 @@ func logOversubscription(workers, threads, cpus int, switches float64) {
 	}
 }
 
-// warnOversubscription logs the number of busy workers and threads.
+// warnOversubscription logs the first warning, with the number of busy workers, their threads,
+// and CPUs.
 func warnOversubscription(workers, threads, cpus int) {
 	if workers > cpus {
 		slog.Warn("shoal: more busy workers than CPUs; start at most one per CPU, or call "+
@@ -143,7 +149,8 @@ func warnOversubscription(workers, threads, cpus int) {
 		"workers", workers, "threads", threads, "cpus", cpus, "share", shareThreads(cpus, workers))
 }
 
-// workerSwitches returns the number of involuntary context switches of each worker.
+// workerSwitches returns the number of involuntary context switches of each running worker so
+// far, by process id.
 func workerSwitches() map[int]int64 {
 	all := make(map[int]int64)
 	for _, p := range busyProcesses() {
@@ -154,7 +161,8 @@ func workerSwitches() map[int]int64 {
 	return all
 }
 
-// switchesPerSecond returns the rate of all workers that existed at the first sample.
+// switchesPerSecond returns the involuntary context switches per second between two results of
+// [workerSwitches] that are d apart, of all workers in the first one together.
 func switchesPerSecond(before, now map[int]int64, d time.Duration) float64 {
 	var n int64
 	for pid, then := range before {

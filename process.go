@@ -35,8 +35,8 @@ type Process struct {
 	restarts  int
 }
 
-// An execution is one execution of a Process: a child process or a goroutine. A restarted Process
-// has several.
+// An execution is one execution of a Process: a child process or a goroutine. A restarted
+// Process has several. Its methods may be called concurrently.
 type execution interface {
 	pid() int
 	cancel(cause error)                        // cancels the function's context; must not block
@@ -67,7 +67,8 @@ func (p *Process) Restarts() int {
 	return p.restarts
 }
 
-// Alive reports whether the process has been started and has not ended.
+// Alive reports whether the process has been started and has not ended permanently. During the
+// pause before a restart it is alive.
 func (p *Process) Alive() bool {
 	select {
 	case <-p.ended:
@@ -77,9 +78,10 @@ func (p *Process) Alive() bool {
 	}
 }
 
-// Signal sends sig to the process. It returns [os.ErrProcessDone] if the process has ended. A
-// worker ignores SIGINT, which a terminal sends to every process; use [Process.Interrupt] to cancel
-// a worker. For a goroutine the error wraps [errors.ErrUnsupported].
+// Signal sends sig to the process. It returns [os.ErrProcessDone] if the process has ended or
+// could not be started. A worker ignores SIGINT, which a terminal sends to every process; use
+// [Process.Interrupt] to cancel a worker. For a goroutine the error wraps
+// [errors.ErrUnsupported].
 func (p *Process) Signal(sig os.Signal) error {
 	l := p.currentExecution()
 	if l == nil || !p.Alive() {
@@ -100,12 +102,13 @@ func (p *Process) Interrupt() error {
 	return nil
 }
 
-// Terminate sends SIGTERM, which ends a worker that does not catch it. For a goroutine, it cancels
-// the context.
+// Terminate sends SIGTERM, which ends a worker that does not catch it. For a goroutine, it
+// cancels the context. See [Process.Interrupt] for the consequences.
 func (p *Process) Terminate() error { return p.terminate(syscall.SIGTERM) }
 
-// Kill sends SIGKILL. A goroutine cannot be killed: its context is canceled and it is abandoned, so
-// Wait returns an error that wraps [ErrAbandoned].
+// Kill sends SIGKILL. A goroutine cannot be killed: its context is canceled and it is abandoned,
+// so Wait returns an error that wraps [ErrAbandoned]. See [Process.Interrupt] for the
+// consequences.
 func (p *Process) Kill() error { return p.terminate(os.Kill) }
 
 func (p *Process) terminate(sig os.Signal) error {
@@ -116,7 +119,8 @@ func (p *Process) terminate(sig os.Signal) error {
 	return p.currentExecution().terminate(sig, "")
 }
 
-// nextSeed returns the seed of the next execution's random numbers.
+// nextSeed returns the seed of the next execution's random numbers. It depends on the number of
+// restarts so far.
 func (p *Process) nextSeed() uint64 {
 	return seed.Of(p.group.seed(), p.name, p.rank, p.Restarts())
 }
@@ -127,7 +131,10 @@ func (p *Process) currentExecution() execution {
 	return p.execution
 }
 
-// startFirst starts the first execution. A goroutine starts later executions and handles the end.
+// startFirst starts the first execution, with the argument s. It returns an error if the process
+// cannot be started and the failure is permanent; the caller must then publish it. Otherwise a
+// goroutine starts later executions, publishes the result, and marks the argument as received or
+// lost.
 func (p *Process) startFirst(s *encodedArg) error {
 	p.kept = s.kept
 	p.settle = sync.OnceFunc(func() {
@@ -150,7 +157,8 @@ func (p *Process) startFirst(s *encodedArg) error {
 	return nil
 }
 
-// startExecution starts an execution.
+// startExecution starts an execution by the start method of the group, and makes it the current
+// one. It returns an error, and leaves the current one, if the process cannot be started.
 func (p *Process) startExecution(s *encodedArg) (l execution, err error) {
 	p.got.Store(false)
 	switch p.group.opts.Start {
@@ -171,8 +179,9 @@ func (p *Process) startExecution(s *encodedArg) (l execution, err error) {
 	return l, nil
 }
 
-// runExecutions waits for all executions and returns the error of the last one. failed is the
-// reason if the first execution could not be started.
+// runExecutions waits for execution l, restarts it as the policy allows, and returns nil if the
+// last execution succeeded and otherwise its error, a [*ProcessError]. If the first execution
+// could not be started, l is nil and failed is the reason.
 func (p *Process) runExecutions(l execution, failed error, s *encodedArg) error {
 	r := p.group.opts.Restart
 	for row, attempts := 0, 0; ; {
@@ -207,7 +216,8 @@ func (p *Process) runExecutions(l execution, failed error, s *encodedArg) error 
 // mayRestart reports whether neither p nor its group has been told to end.
 func (p *Process) mayRestart() bool { return !p.asked.Load() && p.group.ctx.Err() == nil }
 
-// pauseRestart waits before a restart. It returns false if p must not be restarted.
+// pauseRestart waits for the duration pause before a restart, and reports whether p may still be
+// restarted. It returns early if the group is canceled.
 func (p *Process) pauseRestart(pause time.Duration) bool {
 	select {
 	case <-time.After(pause):
@@ -217,8 +227,9 @@ func (p *Process) pauseRestart(pause time.Duration) bool {
 	}
 }
 
-// markArgReceived must be called when the process has decoded the argument. The argument is kept if
-// the process may be restarted.
+// markArgReceived must be called when the current execution has decoded the argument and holds
+// its blocks. This process then releases the argument, unless the process may be restarted: then
+// it keeps the argument until the end.
 func (p *Process) markArgReceived() {
 	p.got.Store(true)
 	if p.group.opts.Restart.Max == 0 {
@@ -254,7 +265,8 @@ func (p *Process) endsWithin(d time.Duration) bool {
 	}
 }
 
-// publishResult publishes the result.
+// publishResult sets the result of p, err or nil, closes p.ended, and tells the group. It must
+// be called once, when p has ended permanently.
 func (p *Process) publishResult(err error) {
 	if p.settle != nil {
 		p.settle()

@@ -42,7 +42,9 @@ func Register[In any](name string, fn func(ctx context.Context, rank int, in In)
 	return f
 }
 
-// prepareTask decodes the argument in the new process. The returned function runs fn.
+// prepareTask decodes the argument in the new process. The returned task runs the registered
+// function with it and must be called once; it closes the files and the ends of queues in the
+// argument afterwards.
 func (f *Func[In]) prepareTask(m parcel) (run task, err error) {
 	in, files, held, err := f.arg.decode(m)
 	if err != nil {
@@ -55,13 +57,14 @@ func (f *Func[In]) prepareTask(m parcel) (run task, err error) {
 	}, nil
 }
 
-// A task is a function bound to its argument.
+// A task is a registered function bound to its decoded argument.
 type task func(ctx context.Context, rank int) error
 
-// compilePlans compiles the codec of the argument. Errors are returned when it is used.
+// compilePlans compiles the codec of the argument ahead of its first use. Errors are ignored
+// here and returned by prepareTask.
 func (f *Func[In]) compilePlans() { f.arg.checkType() }
 
-// runnable is the interface of a Func in the new process.
+// runnable is a [Func] without its type parameter, as the new process finds it by name.
 type runnable interface {
 	compilePlans()
 	prepareTask(m parcel) (task, error)

@@ -19,7 +19,8 @@ type reply struct {
 	err    error  // error of a malformed reply
 }
 
-// handleFrame handles a control frame of the child.
+// handleFrame handles a control frame that the child has sent, on the goroutine that reads its
+// control socket. c must have an owner.
 func (c *child) handleFrame(kind frameKind, body []byte) {
 	c.reply.decodeFrame(kind, body)
 	if kind == frameReady {
@@ -28,7 +29,8 @@ func (c *child) handleFrame(kind frameKind, body []byte) {
 	}
 }
 
-// decodeFrame decodes a frame.
+// decodeFrame records a control frame of the child in r. If it is malformed or unknown, it sets
+// r.err.
 func (r *reply) decodeFrame(kind frameKind, body []byte) {
 	switch kind {
 	case frameReady:
@@ -43,7 +45,8 @@ func (r *reply) decodeFrame(kind frameKind, body []byte) {
 	}
 }
 
-// refusalError returns the reason reported by a child that could not start its function, or nil.
+// refusalError returns the reason reported by a child that could not start its function, or nil
+// if it has reported none. It wraps shm.ErrVersion if the child is of another version.
 func (r *reply) refusalError() error {
 	switch {
 	case r.other != "":
@@ -58,7 +61,8 @@ func (r *reply) refusalError() error {
 // failure of the function.
 func (c *child) endedUnused() bool { return c.warm && !c.reply.begun && !c.reply.done }
 
-// recordSeat records the seat in the domain.
+// recordSeat records the seat of the child in the domain from the body of a ready frame. If it
+// is malformed, it sets r.err.
 func (r *reply) recordSeat(body []byte) {
 	var m ready
 	if m, r.err = decodeControl(readyPlan, body); r.err == nil {

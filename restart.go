@@ -46,8 +46,9 @@ type RestartEvent struct {
 // allows reports whether a restart is allowed after n others.
 func (r Restart) allows(n int) bool { return r.Max < 0 || n < r.Max }
 
-// failuresInRow returns the number of consecutive failures, given the previous number and the
-// duration of the life that failed. A server that is killed once a day never waits longer.
+// failuresInRow returns the number of consecutive failures, given the number n before and the
+// duration of the execution that has failed now. It is 1 if that execution ran for at least
+// MaxBackoff. A server that is killed once a day never waits longer.
 func (r Restart) failuresInRow(n int, execution time.Duration) int {
 	if execution >= r.MaxBackoff {
 		return 1
@@ -73,7 +74,7 @@ func (g *Group) reportRestart(e RestartEvent) {
 	}
 }
 
-// countRestart counts a restart.
+// countRestart adds one to [Process.Restarts] and to Restarts of [MemoryStats].
 func (p *Process) countRestart() {
 	p.mu.Lock()
 	p.restarts++

@@ -12,7 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A routine is a life of a Process on a goroutine of this process.
+// A routine is an execution of a Process on a goroutine of this process. It implements
+// [execution].
 type routine struct {
 	p        *Process
 	undo     context.CancelCauseFunc
@@ -22,8 +23,8 @@ type routine struct {
 	err      error
 }
 
-// newRoutine decodes the argument before it returns, because an abandoned goroutine must not use
-// the argument later.
+// newRoutine starts the job of p with the argument s on a new goroutine. It decodes the argument
+// before it returns, because an abandoned goroutine must not use the argument later.
 func newRoutine(p *Process, s *encodedArg) *routine {
 	r := &routine{p: p, ended: make(chan struct{})}
 	var ctx context.Context
@@ -33,8 +34,8 @@ func newRoutine(p *Process, s *encodedArg) *routine {
 	return r
 }
 
-// prepareJob returns a function that does the job, or a function that returns the reason why it
-// cannot be done.
+// prepareJob decodes the argument s and returns a function that does the job and returns its
+// outcome, or a function that returns the reason why it cannot be done.
 func (r *routine) prepareJob(s *encodedArg) (do func(ctx context.Context) outcome) {
 	fail := func(o outcome) func(context.Context) outcome { return func(context.Context) outcome { return o } }
 	defer func() {
@@ -54,7 +55,8 @@ func (r *routine) prepareJob(s *encodedArg) (do func(ctx context.Context) outcom
 	return func(ctx context.Context) outcome { return outcome{Kind: kindReturned, Err: run(ctx, r.p.rank)} }
 }
 
-// runJob does the job. The deferred function runs even if the job calls runtime.Goexit.
+// runJob calls do and sets its outcome. If do panics, the outcome is the panic. The deferred
+// function runs even if the job calls runtime.Goexit.
 func (r *routine) runJob(ctx context.Context, do func(ctx context.Context) outcome) {
 	o := goexited
 	defer func() {
@@ -68,7 +70,8 @@ func (r *routine) runJob(ctx context.Context, do func(ctx context.Context) outco
 	o = do(ctx)
 }
 
-// setOutcome sets the error of an outcome. Only the first call has an effect.
+// setOutcome sets the error of the routine to the error of an outcome, nil if it did not fail,
+// and wakes wait. Only the first call has an effect.
 func (r *routine) setOutcome(o outcome) {
 	r.conclude.Do(func() {
 		if o.isFailed() {
@@ -91,7 +94,8 @@ func (r *routine) signal(sig os.Signal) error {
 	return fmt.Errorf("signal %v to a goroutine: %w", sig, errors.ErrUnsupported)
 }
 
-// terminate cancels the context. A goroutine cannot be killed, so SIGKILL only makes wait return.
+// terminate cancels the context. A goroutine cannot be killed, so SIGKILL only makes wait return
+// an error that wraps [ErrAbandoned] and why. It always returns nil.
 func (r *routine) terminate(sig os.Signal, why string) error {
 	r.cancel(ErrInterrupted)
 	if sig != os.Kill {

@@ -2,9 +2,10 @@ package shoal
 
 import "strings"
 
-// splitCrash splits the crash output of the runtime into the reason, up to the first empty line,
-// and the goroutines. For a fatal error the crash output contains only the goroutines; the reason
-// is in fatal, from stderr.
+// splitCrash splits text, the crash output of the runtime, into the reason, the first line of
+// the part before the first empty line, and the stacks of the goroutines without the runtime's
+// topmost frames. For a fatal error the crash output contains only the goroutines; the reason is
+// in fatal, from stderr, which may be empty.
 func splitCrash(text, fatal string) (reason, stack string) {
 	stack = strings.TrimSpace(text)
 	if !strings.HasPrefix(stack, "goroutine ") {
@@ -24,8 +25,8 @@ func splitCrash(text, fatal string) (reason, stack string) {
 // repanicked is the runtime's mark of a panic that passed through [goexit.Call].
 const repanicked = " [recovered, repanicked]"
 
-// userFrames removes the topmost frames that belong to the runtime and to the panic itself, so that
-// the first frame is the user's code.
+// userFrames returns the stack without the topmost frames that belong to the runtime and to the
+// panic itself, so that the first frame is the user's code.
 //
 // A frame consists of a line with the function and an indented line with the file.
 func userFrames(stack string) string {
@@ -50,8 +51,9 @@ func isRuntimeFrame(function string) bool {
 	return false
 }
 
-// panicStack returns the frames below the panic from the result of debug.Stack, called during
-// recovery.
+// panicStack returns the frames below the panic from stack, the result of debug.Stack called
+// during recovery, starting with the user's code. It returns the whole stack if it contains no
+// panic.
 func panicStack(stack []byte) string {
 	s := string(stack)
 	if _, below, ok := strings.Cut(s, "\npanic("); ok {

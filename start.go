@@ -82,7 +82,8 @@ func setStartMethod(m StartMethod, replace bool) error {
 	return nil
 }
 
-// CurrentStartMethod returns the start method of groups that do not choose one.
+// CurrentStartMethod returns the start method of groups that do not choose one. It is
+// [SpawnStart] if none was set, and never [DefaultStart].
 func CurrentStartMethod() StartMethod {
 	programStart.mu.Lock()
 	defer programStart.mu.Unlock()

@@ -41,6 +41,8 @@ func Warm(ctx context.Context, n int, opts Options) error {
 // reserve contains the processes that wait for a job.
 var reserve = warmPool{kinds: make(map[string]*warmKind)}
 
+// A warmPool contains this process's started processes that wait for a job. Its methods may be
+// called concurrently unless they require mu.
 type warmPool struct {
 	mu     sync.Mutex
 	home   arena.Token          // domain of the waiting processes
@@ -59,8 +61,9 @@ type warmKind struct {
 	more   chan struct{} // closed and replaced at each change
 }
 
-// kindOf returns the warmKind for a launch. New processes are started with the requested number of
-// threads, because changing it later stops the world. mu must be held.
+// kindOf returns the warmKind for a launch in the current domain, and makes it if there is none.
+// New processes are started with the requested number of threads, because changing it later
+// stops the world. mu must be held.
 func (w *warmPool) kindOf(b launch) *warmKind {
 	if h := domainToken(); h != w.home { // waiting processes in another domain can get no job
 		w.home = h
@@ -85,8 +88,9 @@ func (r *warmKind) signalChange() {
 	r.more = make(chan struct{})
 }
 
-// setTarget sets the number of waiting processes, and blocks until they are ready and no goroutine
-// is starting more.
+// setTarget sets the wanted number of waiting processes for launch b to n, and blocks until they
+// are ready and no goroutine is starting more. It returns the error of starting one, or an error
+// that wraps the cause of ctx if ctx is done first; the target remains set.
 func (w *warmPool) setTarget(ctx context.Context, b launch, n int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,8 +121,8 @@ func (w *warmPool) setTarget(ctx context.Context, b launch, n int) error {
 // the worker that starts its job.
 const refillDelay = time.Millisecond
 
-// takeChild returns a waiting process, or nil if there is none. The caller must call refill after
-// it has sent the job.
+// takeChild removes and returns a process that waits for a job and was started as b requires, or
+// nil if there is none. The caller must call refill after it has sent the job.
 func (w *warmPool) takeChild(b launch) *child {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -134,7 +138,8 @@ func (w *warmPool) takeChild(b launch) *child {
 	return nil
 }
 
-// refill starts a replacement for a process that was taken, unless Warm is called meanwhile.
+// refill starts a replacement for a process that takeChild has removed, after [refillDelay] and
+// in the background, unless [Warm] is called meanwhile.
 func (w *warmPool) refill(b launch) {
 	w.mu.Lock()
 	r := w.kindOf(b)
@@ -151,8 +156,8 @@ func (w *warmPool) refill(b launch) {
 	})
 }
 
-// startMissing starts the missing processes one after the other, unless a goroutine already does.
-// mu must be held.
+// startMissing starts the missing processes of r one after the other in the background, unless a
+// goroutine already does. mu must be held.
 func (w *warmPool) startMissing(r *warmKind) {
 	if r.busy || w.closed || len(r.ready) >= r.want {
 		return
@@ -164,7 +169,8 @@ func (w *warmPool) startMissing(r *warmKind) {
 	}()
 }
 
-// startOne starts one process. It returns false if there are enough.
+// startOne starts one process of r and returns true. It returns false, and clears r.busy, if
+// there are enough, if the last start failed, or if the pool is closed. mu must not be held.
 func (w *warmPool) startOne(r *warmKind) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -188,7 +194,8 @@ func (w *warmPool) startOne(r *warmKind) bool {
 	return true
 }
 
-// startWarm starts a process and returns when it waits for its job.
+// startWarm starts a process and returns it when it waits for its job. If the process ends
+// before, the error contains the last lines that it has written.
 func startWarm(b launch) (*child, error) {
 	c, err := startChild(b)
 	if err != nil {
@@ -203,7 +210,8 @@ func startWarm(b launch) (*child, error) {
 	return nil, c.startupError(cmp.Or(c.reply.err, err))
 }
 
-// startupError returns the error of a process that ended before it could wait for a job.
+// startupError ends and closes the process of c, which has not become ready for a job, and
+// returns the error that says why. err is the error of reading its first frame.
 func (c *child) startupError(err error) error {
 	c.process.Kill()
 	c.death.wait()
@@ -219,14 +227,16 @@ func (c *child) startupError(err error) error {
 	return fmt.Errorf("process ended before it was ready for a job: %w: %s", err, lastLines([]byte(said.String())))
 }
 
-// trimExcess ends the waiting processes in excess of the wanted number. mu must be held.
+// trimExcess ends the waiting processes in excess of the wanted number. The pool's mu must be
+// held.
 func (r *warmKind) trimExcess() {
 	for len(r.ready) > r.want {
 		r.endOne()
 	}
 }
 
-// endOne ends one waiting process. mu must be held.
+// endOne kills one waiting process and waits for its end. There must be one. The pool's mu must
+// be held.
 func (r *warmKind) endOne() {
 	c := r.ready[len(r.ready)-1]
 	r.ready = r.ready[:len(r.ready)-1]
@@ -234,7 +244,8 @@ func (r *warmKind) endOne() {
 	c.awaitEnd()
 }
 
-// close ends all waiting processes, including those that are being started.
+// close ends all waiting processes, including those that are being started, and waits for their
+// end. Later calls of takeChild find none.
 func (w *warmPool) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,7 +264,8 @@ func (w *warmPool) close() {
 	}
 }
 
-// endWaiting ends all waiting processes. Unless forGood is set, later starts may create new ones.
+// endWaiting ends all waiting processes. If forGood is false, later starts may create new ones;
+// otherwise no more are created.
 func (w *warmPool) endWaiting(forGood bool) {
 	w.close()
 	w.mu.Lock()

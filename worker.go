@@ -23,7 +23,7 @@ import (
 // IsWorker.
 var self = initWorker()
 
-// A worker is the state of this process as a worker.
+// A worker is the state of this process as a worker. There is at most one, [self].
 type worker struct {
 	workerEnv
 	control   *os.File
@@ -43,7 +43,8 @@ const (
 	exitOrphaned = 3
 )
 
-// serveJob does the job of this process. It never returns.
+// serveJob receives the job of this process, does it, reports the outcome to the parent, and
+// exits. It never returns.
 func (w *worker) serveJob() {
 	codec.Trust(false)
 	registry.Seal()
@@ -72,7 +73,8 @@ func (w *worker) serveJob() {
 	w.runJob(ctx)
 }
 
-// joinInherited joins the domain.
+// joinInherited joins the inherited domain, sets w.seat, and waits until ancestors are
+// monitored.
 func (w *worker) joinInherited() (err error) {
 	if w.seat, err = joinDomain(w.domain[0], w.domain[1]); err == nil {
 		w.guarded.Wait() // do not run user code unmonitored
@@ -81,7 +83,7 @@ func (w *worker) joinInherited() (err error) {
 }
 
 // joinEarly joins the domain before the job is known, and performs the other steps that are the
-// same for all jobs.
+// same for all jobs, and then reports to the parent that this process waits for a job.
 func (w *worker) joinEarly() error {
 	if err := w.joinInherited(); err != nil {
 		return err
@@ -91,8 +93,9 @@ func (w *worker) joinEarly() error {
 	return w.reportReady()
 }
 
-// compilePlans compiles the codecs for reading and completing a job. It runs while no other process
-// waits for this one.
+// compilePlans compiles the codecs for the arguments of all functions, for reading a job and for
+// its outcome, and starts the threads that a job needs. It runs while no other process waits for
+// this one.
 func compilePlans() {
 	for f := range functions.All {
 		f.compilePlans()
@@ -124,7 +127,8 @@ func startThreads(n int) {
 	close(enough)
 }
 
-// reportReady tells the parent that this process is ready for the next message.
+// reportReady tells the parent that this process is ready for the next message. It returns
+// [ErrOrphaned] if the parent has ended.
 func (w *worker) reportReady() error {
 	body, err := encodeControl(readyPlan, ready{w.seat})
 	if err != nil {
@@ -162,8 +166,9 @@ func (c *cancelled) Unwrap() []error { return []error{c.error, context.Canceled}
 // goexited is the outcome of a function that has neither returned nor panicked.
 var goexited = outcome{Kind: kindPanicked, Text: goexit.Err.Error()}
 
-// runJob does the job on the main goroutine, and exits. The deferred function runs even if the job
-// calls runtime.Goexit.
+// runJob does the job w.job on the main goroutine with ctx as its function's context, reports
+// the outcome, and exits. It never returns. The deferred function runs even if the job calls
+// runtime.Goexit.
 func (w *worker) runJob(ctx context.Context) {
 	o := goexited
 	defer func() {
@@ -195,7 +200,8 @@ func (w *worker) performJob(ctx context.Context) outcome {
 	return outcome{Kind: kindReturned, Err: run(ctx, w.job.Rank)}
 }
 
-// prepareProcess sets up this process for the job.
+// prepareProcess sets up this process for the job: it joins the domain, unless it has already,
+// and sets niceness and processors.
 func (w *worker) prepareProcess() error {
 	if w.warm {
 		w.applyOptions()
@@ -233,7 +239,7 @@ func (w *worker) applyOptions() {
 	}
 }
 
-// panicOutcome returns the outcome for a recovered value.
+// panicOutcome returns the outcome for v, a recovered value, and the stack from debug.Stack.
 func panicOutcome(v any, stack []byte) outcome {
 	o := outcome{Kind: kindPanicked, Stack: panicStack(stack)}
 	if err, ok := v.(error); ok {
@@ -243,7 +249,8 @@ func panicOutcome(v any, stack []byte) outcome {
 	return o
 }
 
-// textOf returns the text of a value with methods that may panic.
+// textOf returns the printed text of v. If its Error or String method panics, it returns a text
+// that says so.
 func textOf(v any) (s string) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -259,7 +266,8 @@ func textOf(v any) (s string) {
 	return fmt.Sprint(v)
 }
 
-// exit reports the outcome, leaves the domain and exits.
+// exit ends the processes that this one has started, leaves the domain, reports the outcome o to
+// the parent, and exits with the status for it. It never returns.
 func (w *worker) exit(o outcome) {
 	shutDownProcess()
 	w.control.Write(appendFrame(nil, frameDone, encodeOutcome(o)))
@@ -275,7 +283,9 @@ func (w *worker) exit(o outcome) {
 // maxText is the maximum length of the text of an error that cannot be encoded.
 const maxText = 64 << 10
 
-// encodeOutcome always returns a message: an error may be too long, or its methods may panic.
+// encodeOutcome returns the body of a frame with the outcome. It never fails: if the error is
+// too long, cannot be encoded, or has methods that panic, the message contains its truncated
+// text instead.
 func encodeOutcome(o outcome) []byte {
 	if body, err := tryEncode(o); err == nil {
 		return body
@@ -300,7 +310,8 @@ func tryEncode(o outcome) (body []byte, err error) {
 	return encodeControl(outcomePlan, o)
 }
 
-// truncateText truncates a text to maxText bytes.
+// truncateText returns s, or if it is longer than [maxText] bytes, its beginning and the number
+// of omitted bytes.
 func truncateText(s string) string {
 	if len(s) <= maxText {
 		return s

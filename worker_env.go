@@ -45,8 +45,9 @@ func (v versionError) Error() string {
 		"build both from one version of Shoal", workerEnvVersion, int(v))
 }
 
-// parseMark parses the value of the variable. The version must come first in all versions; the rest
-// may differ.
+// parseMark parses value, the value of the environment variable [workerEnvKey]. It returns a
+// [versionError] if the parent has another version. The version must come first in all versions;
+// the rest may differ.
 func parseMark(value string) (m workerEnv, err error) {
 	var version int
 	if n, _ := fmt.Sscan(value, &version); n == 1 && version != workerEnvVersion && version > 0 {

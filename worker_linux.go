@@ -13,9 +13,10 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// initWorker returns the worker if this process was started as one, or nil. It hides the variable
-// and the descriptors from code that runs later. From then on, panics of any goroutine and the
-// death of an ancestor are detected.
+// initWorker returns the worker if this process was started as one, or nil. If the parent has
+// another version or the variable was set by another program, it prints an error and exits. It
+// hides the variable and the descriptors from code that runs later. From then on, panics of any
+// goroutine and the death of an ancestor are detected.
 func initWorker() *worker {
 	value, ok := os.LookupEnv(workerEnvKey)
 	if !ok {
@@ -58,7 +59,7 @@ func initWorker() *worker {
 	return w
 }
 
-// exitFatal ends a process that cannot be a worker.
+// exitFatal prints err and ends this process, which cannot be a worker. It never returns.
 func exitFatal(err error) {
 	fmt.Fprintln(os.Stderr, err)
 	os.Exit(exitPanicked)
@@ -89,8 +90,8 @@ func (w *worker) watchOver() {
 	}()
 }
 
-// catchCrashes makes the runtime write its crash output to f. The runtime duplicates the
-// descriptor.
+// catchCrashes makes the runtime write its crash output to f. It closes f, which the runtime has
+// duplicated.
 func catchCrashes(f *os.File) error {
 	defer f.Close()
 	if err := debug.SetCrashOutput(f, debug.CrashOptions{}); err != nil {
@@ -99,7 +100,8 @@ func catchCrashes(f *os.File) error {
 	return nil
 }
 
-// childrenOf returns the children of this process according to the kernel.
+// childrenOf returns the process ids, in decimal, of all children of this process according to
+// the kernel, or none if they cannot be read.
 func childrenOf() []string {
 	lists, _ := filepath.Glob("/proc/self/task/*/children")
 	var pids []string
