@@ -8,7 +8,8 @@ import (
 // taggedLen is the length of the array [name, value]. The value of an any is written as this array.
 const taggedLen = 2
 
-// An anyCodec writes nil or the name of the dynamic type and the value.
+// An anyCodec is the codec of the type any. It writes nil, or the registered name of the dynamic
+// type and the value. The error wraps [ErrUnknownType] if the type is not registered.
 type anyCodec struct{}
 
 func (anyCodec) encode(e *Encoder, v reflect.Value) error {
@@ -51,8 +52,9 @@ func (anyCodec) decode(d *Decoder, v reflect.Value) error {
 	return err
 }
 
-// decodeTagged reads a name and a value. If no type is registered by that name, it skips the value
-// and returns nil.
+// decodeTagged reads the name of a registered type and a value of it, and returns both. If no
+// type is registered under that name here, it skips the value and returns a nil v, the name and
+// no error.
 func decodeTagged(d *Decoder) (v any, name string, err error) {
 	if err := d.enterLevel(); err != nil {
 		return nil, "", err

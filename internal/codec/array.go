@@ -2,7 +2,8 @@ package codec
 
 import "reflect"
 
-// An arrayCodec writes an array of a fixed length.
+// An arrayCodec is the codec of the array types except arrays of bytes. It writes an array of
+// the type's length.
 type arrayCodec struct{ elem *node }
 
 func (b *builder) fillArray(n *node, t reflect.Type, path string) error {
@@ -34,7 +35,8 @@ func (c arrayCodec) decode(d *Decoder, v reflect.Value) error {
 	return nil
 }
 
-// A byteArrayCodec writes an array of bytes as bytes.
+// A byteArrayCodec is the codec of arrays of bytes, such as [32]byte. It writes the array as one
+// string of bytes.
 type byteArrayCodec struct{}
 
 func (byteArrayCodec) encode(e *Encoder, v reflect.Value) error {

@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// rawSize returns the size of a value of type t in memory if its encoding in a batch is its memory:
-// f consists of numbers only, without padding between them and without fields that are left out. It
-// returns 0 for other types.
+// rawSize returns the size in bytes of a value of type t, the type of f, if its encoding in a
+// batch is its memory: f consists of numbers only, without padding between them and without
+// fields that are left out. It returns 0 for other types.
 func (f flat) rawSize(t reflect.Type) int {
 	var size uintptr
 	for i := range f {
@@ -25,9 +25,9 @@ func (f flat) rawSize(t reflect.Type) int {
 	return int(size)
 }
 
-// isCopied reports whether the assignment of a value of type t has the same result as sending it: f
-// consists of numbers, booleans and strings, and no field is left out. An instant is not copied,
-// because its location and its monotonic reading are not sent.
+// isCopied reports whether the assignment of a value of type t, the type of f, has the same
+// result as sending it: f consists of numbers, booleans and strings, and no field is left out.
+// An instant is not copied, because its location and its monotonic reading are not sent.
 func (f flat) isCopied(t reflect.Type) bool {
 	for i := range f {
 		if k := f[i].kind; k == kindTime || k == reflect.Pointer {
@@ -37,8 +37,8 @@ func (f flat) isCopied(t reflect.Type) bool {
 	return hasAllFields(t)
 }
 
-// hasAllFields reports whether a type of numbers, booleans and strings has no field that is left
-// out.
+// hasAllFields reports whether t, a type of numbers, booleans and strings or a struct of these,
+// has no field that is left out of its encoding.
 func hasAllFields(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct {
 		return true
@@ -51,7 +51,8 @@ func hasAllFields(t reflect.Type) bool {
 	return true
 }
 
-// flat returns the flat codec of T, or nil if T has another codec.
+// flat returns the flat codec of T, or nil if T has another codec. It is also nil if T cannot be
+// encoded.
 func (p *Plan[T]) flat() flat {
 	n, err := p.buildNode()
 	if err != nil {
@@ -141,8 +142,9 @@ func (p *Plan[T]) DecodeAll(d *Decoder, vs []T) error {
 	return nil
 }
 
-// DecodeN reads a batch of n values that was written with [Plan.EncodeAll]. It checks n against the
-// length of the message before it allocates memory.
+// DecodeN reads a batch of exactly n values that was written with [Plan.EncodeAll]. It checks n
+// against the length of the message before it allocates memory. The errors are the same as for
+// [Plan.Decode].
 func (p *Plan[T]) DecodeN(d *Decoder, n int) ([]T, error) {
 	b, err := p.buildNode()
 	if err != nil {
@@ -161,12 +163,12 @@ func (p *Plan[T]) DecodeN(d *Decoder, n int) ([]T, error) {
 	return vs, p.DecodeAll(d, vs)
 }
 
-// isBytes reports whether the next value is a string of bytes.
+// isBytes reports whether the next value is a string of bytes. It does not read it.
 func (d *Decoder) isBytes() bool {
 	return d.off < len(d.body) && d.body[d.off] >= codeBin8 && d.body[d.off] <= codeBin32
 }
 
-// CheckCount returns an error if n is negative or the rest of the message is too short for n
+// CheckCount returns [ErrFormat] if n is negative or the rest of the message is too short for n
 // values.
 func (d *Decoder) CheckCount(n int) error { return d.checkValues(n, 1) }
 

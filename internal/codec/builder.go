@@ -8,14 +8,16 @@ import (
 	"time"
 )
 
-// A codec encodes and decodes the values of one Go type. v must be addressable, except for the
-// pointer that [Plan.Encode] starts with. For decode it must be the zero value.
+// A codec encodes and decodes the values of one Go type. v must have that type, and must be
+// addressable, except for the pointer that [Plan.Encode] starts with. For decode v must be the
+// zero value; decode sets it.
 type codec interface {
 	encode(e *Encoder, v reflect.Value) error
 	decode(d *Decoder, v reflect.Value) error
 }
 
-// A node is the codec of one type in a plan. Nodes of recursive types refer to themselves.
+// A node is the codec of one type in a plan, with the properties that the codecs of containing
+// types need. Nodes of recursive types refer to themselves.
 type node struct {
 	codec
 	min int  // minimum encoded size in bytes
@@ -26,8 +28,9 @@ type node struct {
 // nodes holds the finished *node of each reflect.Type.
 var nodes sync.Map
 
-// nodeOf returns the node of t. Only complete plans are cached, because part of a failed one may
-// refer to a type that cannot cross.
+// nodeOf returns the node of t, which it builds at the first call. It returns an error that
+// wraps [ErrType] if t cannot cross processes. Only complete plans are cached, because part of a
+// failed one may refer to a type that cannot cross.
 func nodeOf(t reflect.Type) (*node, error) {
 	b := builder{seen: make(map[reflect.Type]*node)}
 	n, err := b.buildNode(t, nameOf(t))
@@ -53,7 +56,9 @@ type builder struct {
 	seen map[reflect.Type]*node // started or finished
 }
 
-// buildNode returns the node of t. path is the location of t in the root type, for errors.
+// buildNode returns the node of t. If t is recursive, the node of an outer call may not be
+// complete yet. It returns a [typeError] if t cannot cross processes. path is the location of t
+// in the root type, for errors.
 func (b *builder) buildNode(t reflect.Type, path string) (*node, error) {
 	if n, ok := nodes.Load(t); ok {
 		return n.(*node), nil
@@ -92,7 +97,8 @@ func (b *builder) fillNode(n *node, t reflect.Type, path string) error {
 	return &typeError{path, t, refusedKinds[t.Kind()]}
 }
 
-// fillCustom handles types with an encoding other than the default of their kind.
+// fillCustom sets the codec of n if t has an encoding other than the default of its kind, and
+// reports whether it has. path is the location of t for errors.
 func (b *builder) fillCustom(n *node, t reflect.Type, path string) (done bool, err error) {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -127,7 +133,9 @@ func (b *builder) fillCustom(n *node, t reflect.Type, path string) (done bool, e
 	return false, nil
 }
 
-// fillMethods handles types that encode and decode themselves.
+// fillMethods sets the codec of n if t encodes and decodes itself, by methods or by a function
+// given to [Custom], and reports whether it does. It returns a [typeError] if t has only half of
+// a pair of methods, or probably has it from an embedded field.
 func (b *builder) fillMethods(n *node, t reflect.Type, path string) (done bool, err error) {
 	if c, ok := customOf(t); ok {
 		n.codec = c.codec
@@ -157,16 +165,17 @@ func (b *builder) fillMethods(n *node, t reflect.Type, path string) (done bool, 
 	return false, nil
 }
 
-// dropsFields returns the error for a struct with a method that is promoted from one of its fields.
+// dropsFields returns the [typeError] for the struct type t at path with a method that is
+// promoted from its embedded field.
 func dropsFields(t reflect.Type, path, method, field string) error {
 	return &typeError{path, t,
 		fmt.Sprintf("%s: promoted from the embedded %s, which would drop the other fields: give that field a name",
 			method, field)}
 }
 
-// promotingField returns the embedded field that probably provides the method of a struct with
-// several fields. Such a method would silently drop the other fields. Fields tagged `wire:"-"` do
-// not count.
+// promotingField returns the name of the embedded field that probably provides the methods of
+// the interface type method to the struct type t, if t has several fields, and false otherwise.
+// Such a method would silently drop the other fields. Fields tagged `wire:"-"` do not count.
 func promotingField(t, method reflect.Type) (name string, ok bool) {
 	if t.Kind() != reflect.Struct {
 		return "", false

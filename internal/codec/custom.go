@@ -13,8 +13,8 @@ import (
 // customs maps a type to the codec given to Custom or CustomOnce.
 var customs sync.Map
 
-// A custom contains the codec of a type, the codec of pointers to it, and whether a message
-// contains each value only once.
+// A custom contains the codec of a type, the codec of pointers to it, which is nil if once is
+// set, and whether a message contains each value only once.
 type custom struct {
 	codec
 	pointer codec
@@ -31,13 +31,14 @@ func Custom[T any](write func(v *T, e *Encoder) error, read func(v *T, d *Decode
 }
 
 // CustomOnce is like [Custom], but a message contains each value once, even if several pointers
-// refer to it. These pointers arrive as pointers to one value. A value must not refer to itself,
-// directly or indirectly.
+// refer to it. These pointers arrive as pointers to one value. It must be called like Custom,
+// and panics in the same case. A value must not refer to itself, directly or indirectly.
 func CustomOnce[T any](write func(v *T, e *Encoder) error, read func(v *T, d *Decoder) error) {
 	registerCustom[T](custom{customCodec[T]{write, read}, nil, true})
 }
 
-// A family is the codec of all types T with a *T that implements an interface.
+// A family is the codec of all types T with a *T that implements an interface. See
+// [CustomMethods].
 type family struct {
 	methods reflect.Type // the interface
 	codec   codec
@@ -79,7 +80,7 @@ func (f *family) hasType(t reflect.Type) bool {
 	return t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(f.methods)
 }
 
-// familyOf returns the family of a type, nil if it has none.
+// familyOf returns the first family to which t belongs, or nil if there is none.
 func familyOf(t reflect.Type) *family {
 	all := families.Load()
 	if all == nil {
@@ -101,14 +102,15 @@ func registerCustom[T any](c custom) {
 	customs.Store(t, c)
 }
 
-// customOf returns the custom that Custom or CustomOnce made for a type.
+// customOf returns the custom that [Custom] or [CustomOnce] made for the type t, and false if
+// there is none.
 func customOf(t reflect.Type) (c custom, ok bool) {
 	found, _ := customs.Load(t)
 	c, ok = found.(custom)
 	return c, ok
 }
 
-// A customCodec is for types that were given to Custom.
+// A customCodec is the codec of a type T that was given to [Custom] or [CustomOnce].
 type customCodec[T any] struct {
 	write func(v *T, e *Encoder) error
 	read  func(v *T, d *Decoder) error
@@ -141,8 +143,9 @@ func (c customCodec[T]) writeValue(e *Encoder, v *T) error {
 	return e.err
 }
 
-// appendPointer encodes the *T p, which may be nil. It implements pointed. A pointer and its value
-// are two levels.
+// appendPointer encodes the *T p, which may be nil. It implements [pointed]. It returns
+// [ErrFormat] if the function given to Custom writes nothing or nil. A pointer and its value are
+// two levels.
 func (c customCodec[T]) appendPointer(e *Encoder, p unsafe.Pointer) error {
 	if p == nil {
 		e.Nil()
@@ -163,7 +166,7 @@ func (c customCodec[T]) appendPointer(e *Encoder, p unsafe.Pointer) error {
 	return nil
 }
 
-// parsePointer decodes a *T, which may be nil. It implements pointed.
+// parsePointer decodes a *T, which may be nil. It implements [pointed].
 func (c customCodec[T]) parsePointer(d *Decoder) (unsafe.Pointer, error) {
 	if d.IsNil() {
 		return nil, nil
@@ -196,7 +199,8 @@ var methodPairs = []struct {
 		reflect.TypeFor[encoding.TextUnmarshaler](), textCodec{}, true, false},
 }
 
-// A methodsCodec is for the types that implement an interface given to CustomMethods.
+// A methodsCodec is the codec of the types T with a *T that implements I, an interface given to
+// [CustomMethods].
 type methodsCodec[I any] struct {
 	write func(v I, e *Encoder) error
 	read  func(v I, d *Decoder) error
@@ -225,7 +229,7 @@ func (c methodsCodec[I]) decode(d *Decoder, v reflect.Value) error {
 	return c.read(v.Addr().Interface().(I), d)
 }
 
-// A marshalerCodec is for types with MarshalWire and UnmarshalWire.
+// A marshalerCodec is the codec of types that implement [Marshaler] and [Unmarshaler].
 type marshalerCodec struct{}
 
 func (marshalerCodec) encode(e *Encoder, v reflect.Value) error {
@@ -251,7 +255,8 @@ func (marshalerCodec) decode(d *Decoder, v reflect.Value) error {
 	return v.Addr().Interface().(Unmarshaler).UnmarshalWire(d)
 }
 
-// A binaryCodec is for types with MarshalBinary and UnmarshalBinary.
+// A binaryCodec is the codec of types with the methods MarshalBinary and UnmarshalBinary, the
+// result of which it writes as bytes.
 type binaryCodec struct{}
 
 func (binaryCodec) encode(e *Encoder, v reflect.Value) error {
@@ -272,7 +277,8 @@ func (binaryCodec) decode(d *Decoder, v reflect.Value) error {
 	return nil
 }
 
-// A textCodec is for types with MarshalText and UnmarshalText.
+// A textCodec is the codec of types with the methods MarshalText and UnmarshalText, the result
+// of which it writes as a string.
 type textCodec struct{}
 
 func (textCodec) encode(e *Encoder, v reflect.Value) error {

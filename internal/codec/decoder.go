@@ -55,7 +55,8 @@ func (d *Decoder) Reset(m Message, blocks Blocks) {
 // or 24 bytes.
 const memoryPerByte = 32
 
-// Finish returns an error if part of the message was not read.
+// Finish returns [ErrFormat] if part of the message was not read, and [ErrTooLong] if the
+// message exceeds the limit. It should be called after the last value.
 func (d *Decoder) Finish() error {
 	if d.err == nil && d.off < len(d.body) {
 		return d.formatError(d.off, "%d extra bytes after the last value", len(d.body)-d.off)
@@ -63,12 +64,13 @@ func (d *Decoder) Finish() error {
 	return d.err
 }
 
-// OnDone registers w for [Decoder.Done]. A value that took a block should use it to release the
-// block if the decoded values are not used, because a later part of the message was malformed.
+// OnDone registers w, so that the next [Decoder.Done] calls w.Done with its argument. A value
+// that took a block should use it to release the block if the decoded values are not used,
+// because a later part of the message was malformed.
 func (d *Decoder) OnDone(w Watcher) { d.hooks = append(d.hooks, w) }
 
-// OnEnd registers w to be called when the receiver no longer uses the value. It is for values that
-// other processes wait for.
+// OnEnd appends w to d.Ends, so that the receiver calls w.Done(false) when it no longer uses the
+// value. It does nothing if d.Ends is nil. It is for values that other processes wait for.
 func (d *Decoder) OnEnd(w Watcher) {
 	if d.Ends != nil {
 		*d.Ends = append(*d.Ends, w)
@@ -83,8 +85,9 @@ func (d *Decoder) Done(kept bool) {
 	d.resetSeen()
 }
 
-// Watchers returns and removes the watchers given to OnDone. The caller must call their Done later.
-// It is for callers that do not know yet whether the values are used.
+// Watchers returns and removes the watchers given to OnDone. The caller must call their Done
+// later, in place of [Decoder.Done]. It is for callers that do not know yet whether the values
+// are used.
 func (d *Decoder) Watchers() (w Watchers) {
 	if len(d.hooks) > 0 {
 		w = slices.Clone(d.hooks)
@@ -102,7 +105,7 @@ func (d *Decoder) resetSeen() {
 	}
 }
 
-// IsNil reports whether the next value is nil, and if so reads it.
+// IsNil reports whether the next value is nil, and if so reads it. Otherwise it reads nothing.
 func (d *Decoder) IsNil() bool {
 	if d.off < len(d.body) && d.body[d.off] == codeNil {
 		d.off++
@@ -120,7 +123,8 @@ func (d *Decoder) Bool() (bool, error) {
 	return c == codeTrue, err
 }
 
-// Int reads an integer in any of its forms.
+// Int reads an integer in any of its forms. It returns [ErrOverflow] if the integer exceeds
+// int64.
 func (d *Decoder) Int() (int64, error) {
 	if n, ok := d.readFixint(); ok {
 		return int64(n), nil
@@ -133,7 +137,8 @@ func (d *Decoder) Int() (int64, error) {
 	return int64(bits), err
 }
 
-// Uint reads an integer that is not negative, in any of its forms.
+// Uint reads an integer in any of its forms. It returns [ErrOverflow] if the integer is
+// negative.
 func (d *Decoder) Uint() (uint64, error) {
 	if n, ok := d.readFixint(); ok {
 		return uint64(n), nil
@@ -146,7 +151,8 @@ func (d *Decoder) Uint() (uint64, error) {
 	return bits, err
 }
 
-// readFixint reads an integer that is its leading byte, if the next value is one.
+// readFixint reads an integer from 0 to 127, which is its own leading byte, and returns true if
+// the next value is one. Otherwise it reads nothing and returns false.
 func (d *Decoder) readFixint() (n byte, ok bool) {
 	if d.off < len(d.body) {
 		if n = d.body[d.off]; n <= fixintMax {
@@ -157,7 +163,8 @@ func (d *Decoder) readFixint() (n byte, ok bool) {
 	return 0, false
 }
 
-// readInteger reads 64 bits. If negative is true, they are the bits of a negative int64.
+// readInteger reads an integer in any of its forms and returns it as 64 bits. If negative is
+// true, they are the bits of a negative int64, and otherwise a uint64.
 func (d *Decoder) readInteger() (bits uint64, negative bool, err error) {
 	c, err := d.readCode()
 	switch {
@@ -180,7 +187,7 @@ func (d *Decoder) readInteger() (bits uint64, negative bool, err error) {
 	return 0, false, d.unexpectedError("an integer", c)
 }
 
-// Float reads a number of 64 or 32 bits.
+// Float reads a floating-point number of 64 or 32 bits. It does not read integers.
 func (d *Decoder) Float() (float64, error) {
 	c, err := d.readCode()
 	if err != nil {
@@ -197,8 +204,8 @@ func (d *Decoder) Float() (float64, error) {
 	return 0, d.unexpectedError("a float", c)
 }
 
-// Float32 reads a number of 32 bits, or a number of 64 bits that loses nothing in 32. Writers in
-// other languages often have only 64 bits.
+// Float32 reads a floating-point number of 32 bits, or one of 64 bits that loses nothing in 32;
+// for another one it returns [ErrOverflow]. Writers in other languages often have only 64 bits.
 func (d *Decoder) Float32() (float32, error) {
 	at := d.off
 	if at < len(d.body) && d.body[at] == codeFloat32 {
@@ -213,8 +220,8 @@ func (d *Decoder) Float32() (float32, error) {
 	return float32(v), err
 }
 
-// String reads a string. It also reads bytes, because Encoder.String writes text that is not UTF-8
-// as bytes.
+// String reads a string. It returns [ErrFormat] if the string is not UTF-8. It also reads bytes,
+// because Encoder.String writes text that is not UTF-8 as bytes.
 func (d *Decoder) String() (string, error) {
 	at := d.off
 	c, err := d.readCode()
@@ -233,7 +240,8 @@ func (d *Decoder) String() (string, error) {
 	return s, err
 }
 
-// readStringLen reads the length of the string (text) or of the bytes that c begins.
+// readStringLen reads the length in bytes of the string or the byte string with leading byte c,
+// which was read before. text reports whether it is a string.
 func (d *Decoder) readStringLen(c byte) (n int, text bool, err error) {
 	switch {
 	case c >= fixstr && c < codeNil:
@@ -248,7 +256,8 @@ func (d *Decoder) readStringLen(c byte) (n int, text bool, err error) {
 	return 0, false, d.unexpectedError("a string", c)
 }
 
-// Bytes reads bytes into memory of their own. The result is never nil.
+// Bytes reads a byte string into memory of its own, which the caller owns. The result is never
+// nil.
 func (d *Decoder) Bytes() ([]byte, error) {
 	b, err := d.BytesInPlace()
 	if err != nil {
@@ -257,8 +266,8 @@ func (d *Decoder) Bytes() ([]byte, error) {
 	return append(make([]byte, 0, len(b)), b...), nil
 }
 
-// BytesInPlace reads bytes and returns a slice of the message's body. The caller must not modify
-// it, nor use it after the body is reused.
+// BytesInPlace reads a byte string and returns it as a slice of the message's body. The caller
+// must not modify it, nor use it after the body is reused.
 func (d *Decoder) BytesInPlace() ([]byte, error) {
 	c, err := d.readCode()
 	if err != nil {
@@ -274,7 +283,8 @@ func (d *Decoder) BytesInPlace() ([]byte, error) {
 	return d.readRaw(n)
 }
 
-// ArrayLen reads the beginning of an array; n values follow. The body is at least n bytes longer.
+// ArrayLen reads the beginning of an array; n values follow. The caller must read them. At least
+// n more bytes follow, so n is safe to allocate for.
 func (d *Decoder) ArrayLen() (n int, err error) {
 	c, err := d.readCode()
 	switch {
@@ -288,7 +298,8 @@ func (d *Decoder) ArrayLen() (n int, err error) {
 	return 0, d.unexpectedError("an array", c)
 }
 
-// ArrayOf reads the beginning of an array that must have n values.
+// ArrayOf reads the beginning of an array that must have n values. It returns [ErrFormat] if the
+// array has another number.
 func (d *Decoder) ArrayOf(n int) error {
 	at := d.off
 	got, err := d.ArrayLen()
@@ -298,8 +309,8 @@ func (d *Decoder) ArrayOf(n int) error {
 	return err
 }
 
-// MapLen reads the beginning of a map; n keys follow, each with its value. The body is at least 2n
-// bytes longer.
+// MapLen reads the beginning of a map; n keys follow, each followed by its value. The caller
+// must read them. At least 2n more bytes follow.
 func (d *Decoder) MapLen() (n int, err error) {
 	c, err := d.readCode()
 	switch {

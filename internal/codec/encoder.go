@@ -66,7 +66,8 @@ func (e *Encoder) Message() Message {
 	return Message{Body: e.buf, Blocks: e.blocks, Given: e.given}
 }
 
-// StaysHere records that the written value is only meaningful on this machine, such as a path.
+// StaysHere records that a written value, such as a path, is only meaningful on this machine, so
+// that [Encoder.Local] returns true.
 func (e *Encoder) StaysHere() { e.local = true }
 
 // Local reports whether ByValue would change the message, because it has blocks or a value that
@@ -86,8 +87,9 @@ type WatcherFunc func(ok bool)
 // Done calls f.
 func (f WatcherFunc) Done(ok bool) { f(ok) }
 
-// OnDone registers w for [Encoder.Done]. The encoder of a value should use it to keep an object
-// alive until the message was sent, and to undo its steps if it was not.
+// OnDone registers w, so that the next [Encoder.Done] calls w.Done with its argument. The
+// encoder of a value should use it to keep an object alive until the message was sent, and to
+// undo its steps if it was not.
 func (e *Encoder) OnDone(w Watcher) { e.hooks = append(e.hooks, w) }
 
 // Watches reports whether w, a pointer, was given to OnDone since Reset.
@@ -113,17 +115,18 @@ func (e *Encoder) Done(sent bool) {
 	}
 }
 
-// runHooks is inlined: most messages have none.
+// runHooks calls Done(ok) of the hooks, last one first, and removes them. It is inlined, because
+// most messages have none.
 func runHooks(hooks *[]Watcher, ok bool) {
 	if len(*hooks) > 0 {
 		runAll(hooks, ok)
 	}
 }
 
-// Watchers are told together.
+// Watchers are watchers that are notified together, such as the result of [Decoder.Watchers].
 type Watchers []Watcher
 
-// Done tells all, the last one first.
+// Done calls Done(ok) of all watchers, last one first. It must be called once.
 func (w Watchers) Done(ok bool) { runHooks((*[]Watcher)(&w), ok) }
 
 func runAll(hooks *[]Watcher, ok bool) {
@@ -178,12 +181,12 @@ func (e *Encoder) Uint(v uint64) {
 	e.writeLength(v, codeUint8)
 }
 
-// Float writes a number of 64 bits, NaN payloads included.
+// Float writes a floating-point number of 64 bits, NaN payloads included.
 func (e *Encoder) Float(v float64) {
 	e.buf = binary.BigEndian.AppendUint64(append(e.buf, codeFloat64), math.Float64bits(v))
 }
 
-// Float32 writes a number of 32 bits, NaN payloads included.
+// Float32 writes a floating-point number of 32 bits, NaN payloads included.
 func (e *Encoder) Float32(v float32) {
 	e.buf = binary.BigEndian.AppendUint32(append(e.buf, codeFloat32), math.Float32bits(v))
 }
@@ -205,7 +208,7 @@ func (e *Encoder) String(s string) {
 	e.buf = append(e.buf, s...)
 }
 
-// Bytes writes bytes. It writes no bytes for nil.
+// Bytes writes b as a byte string. A nil b is written as an empty one.
 func (e *Encoder) Bytes(b []byte) {
 	if e.checkRoom(len(b)) {
 		e.writeLength(uint64(len(b)), codeBin8)
@@ -213,7 +216,7 @@ func (e *Encoder) Bytes(b []byte) {
 	}
 }
 
-// ArrayLen begins an array: the caller writes the n values after it.
+// ArrayLen begins an array of n values, which the caller must write next.
 func (e *Encoder) ArrayLen(n int) {
 	switch {
 	case !e.checkRoom(n):
@@ -224,8 +227,8 @@ func (e *Encoder) ArrayLen(n int) {
 	}
 }
 
-// MapLen begins a map. The caller writes n keys, each followed by its value, in an order that
-// depends on the keys only.
+// MapLen begins a map of n entries. The caller must write n keys next, each followed by its
+// value, in an order that depends on the keys only.
 func (e *Encoder) MapLen(n int) {
 	switch {
 	case !e.checkRoom(2 * n):
@@ -236,7 +239,8 @@ func (e *Encoder) MapLen(n int) {
 	}
 }
 
-// writeLength writes n behind the first of three codes that stand for 8, 16 and 32 bits.
+// writeLength writes n in 8, 16 or 32 bits, the fewest that suffice, preceded by code, code+1 or
+// code+2. n must fit in 32 bits.
 func (e *Encoder) writeLength(n uint64, code byte) {
 	if n <= math.MaxUint8 {
 		e.buf = append(e.buf, code, byte(n))
@@ -245,7 +249,8 @@ func (e *Encoder) writeLength(n uint64, code byte) {
 	e.writeLength16(n, code+1)
 }
 
-// writeLength16 writes n behind the first of two codes that stand for 16 and 32 bits.
+// writeLength16 writes n in 16 or 32 bits, the fewest that suffice, preceded by code or code+1.
+// n must fit in 32 bits.
 func (e *Encoder) writeLength16(n uint64, code byte) {
 	if n <= math.MaxUint16 {
 		e.buf = binary.BigEndian.AppendUint16(append(e.buf, code), uint16(n))
@@ -254,8 +259,9 @@ func (e *Encoder) writeLength16(n uint64, code byte) {
 	e.buf = binary.BigEndian.AppendUint32(append(e.buf, code+1), uint32(n))
 }
 
-// checkRoom reports whether n more bytes stay within the limit. Every write of caller-controlled
-// size must call it first, so that encoding stops early.
+// checkRoom reports whether n more bytes stay within the limit. If they do not, it sets e.err to
+// [ErrTooLong]. It also returns false after an earlier error, and panics if n is negative. Every
+// write of caller-controlled size must call it first, so that encoding stops early.
 func (e *Encoder) checkRoom(n int) bool {
 	if n < 0 {
 		panic("wire: negative length")
@@ -274,7 +280,8 @@ func (e *Encoder) setError(err error) {
 	}
 }
 
-// enterLevel increments the depth. Each successful call must be followed by leaveLevel.
+// enterLevel increments the depth. It returns [ErrTooDeep] if the depth exceeds the limit, and
+// otherwise e.err. Each successful call must be followed by leaveLevel.
 func (e *Encoder) enterLevel() error {
 	e.depth++
 	if e.depth > e.Limits.depth() {

@@ -40,8 +40,9 @@ var (
 	ErrNoBlock = errors.New("wire: no such block")
 )
 
-// A typeError says which part of a type cannot cross. Its text has no package prefix, because
-// callers put the registered name in front: `shoal: Register("train"): job.Log: func() cannot …`.
+// A typeError is the error for a type that cannot cross processes, and says which part of it
+// cannot. It wraps [ErrType]. Its text has no package prefix, because callers put the registered
+// name in front: `shoal: Register("train"): job.Log: func() cannot …`.
 type typeError struct {
 	path   string
 	typ    reflect.Type

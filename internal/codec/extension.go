@@ -53,7 +53,8 @@ func (e *Encoder) Give(h arena.Handle) {
 // fewBlocks is the number of blocks above which a map is faster than a linear search.
 const fewBlocks = 32
 
-// blockIndex returns the place of h in the table. It adds h if the table does not have h.
+// blockIndex returns the index of h in the message's table of blocks. It first adds h if the
+// table does not have it.
 func (e *Encoder) blockIndex(h arena.Handle) int {
 	if len(e.blocks) <= fewBlocks {
 		if i := slices.Index(e.blocks, h); i >= 0 {
@@ -69,7 +70,7 @@ func (e *Encoder) blockIndex(h arena.Handle) int {
 	return len(e.blocks) - 1
 }
 
-// indexBlocks enters the blocks of the table that the index does not have yet.
+// indexBlocks adds the blocks of the table that e.index does not have yet to it.
 func (e *Encoder) indexBlocks() {
 	if e.index == nil {
 		e.index = make(map[arena.Handle]int)
@@ -104,8 +105,9 @@ func (d *Decoder) Time() (time.Time, error) {
 	return time.Unix(int64(sec), int64(nsec)).UTC(), nil
 }
 
-// Block reads a reference to a block and takes the block from the message: the caller owns
-// one reference of the handle.
+// Block reads a reference to a block and takes the block from the message: the caller owns one
+// reference to the block of the returned handle, and must release it. It returns [ErrNoBlock] if
+// this receiver accepts no blocks.
 func (d *Decoder) Block() (arena.Handle, error) {
 	at := d.off
 	b, err := d.readExt(ExtBlock, "a block")
@@ -134,7 +136,9 @@ func (d *Decoder) Block() (arena.Handle, error) {
 	return h, nil
 }
 
-// readExt reads the payload of an extension of the given type. It stays in the body's memory.
+// readExt reads an extension of type kind and returns its payload, a slice of the message's
+// body. It returns [ErrFormat] if the next value is another one; want names the extension in
+// that error.
 func (d *Decoder) readExt(kind byte, want string) ([]byte, error) {
 	at := d.off
 	c, err := d.readCode()
@@ -155,8 +159,9 @@ func (d *Decoder) readExt(kind byte, want string) ([]byte, error) {
 	return b[1:], nil
 }
 
-// readExtLen reads the length of the payload of an extension that c begins; the type and n bytes
-// follow.
+// readExtLen reads the length n in bytes of the payload of the extension with leading byte c,
+// which was read before; the type and n bytes follow. It returns [ErrFormat] if c begins another
+// value; want names the extension in that error.
 func (d *Decoder) readExtLen(c byte, want string) (n int, err error) {
 	switch {
 	case c >= codeFixext1 && c <= codeFix16:

@@ -8,8 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/arena"
 )
 
-// A fileCodec encodes an open file: its name, and a block that stands for a descriptor kept by the
-// domain.
+// A fileCodec is the codec of *os.File. It encodes an open file: its name, and a block that
+// stands for a descriptor kept by the domain. The receiver gets a descriptor of its own, which
+// it must close.
 type fileCodec struct{}
 
 // fileTags are the tags of [name, block].
@@ -64,7 +65,8 @@ func (fileCodec) decode(d *Decoder, v reflect.Value) error {
 // A filer is a connection or a listener of package net with a file that can be sent.
 type filer interface{ File() (*os.File, error) }
 
-// netAdvice returns a substitute for types of package net that cannot be sent.
+// netAdvice returns advice for an error, and true, if t is a connection, a listener or an
+// interface of package net, which cannot be sent. Otherwise it returns false.
 func netAdvice(t reflect.Type) (advice string, ok bool) {
 	if t.PkgPath() != "net" || t.Kind() != reflect.Interface &&
 		!reflect.PointerTo(t).Implements(reflect.TypeFor[filer]()) {

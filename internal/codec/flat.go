@@ -29,14 +29,15 @@ type step struct {
 // kindTime stands for time.Time, because reflection has no kind for it.
 const kindTime = reflect.UnsafePointer + 1
 
-// pointed is the codec of a pointer to a type known to Custom.
+// pointed is the codec of a pointer to a type T given to [Custom]. p and the result are a *T,
+// which may be nil.
 type pointed interface {
 	appendPointer(e *Encoder, p unsafe.Pointer) error
 	parsePointer(d *Decoder) (unsafe.Pointer, error)
 }
 
 // scalarOf returns the codec of a type with values that are single numbers or strings, and their
-// minimum encoded size. It returns nil for other types.
+// minimum encoded size in bytes. It returns nil and 0 for other types.
 func scalarOf(t reflect.Type) (f flat, min int) {
 	switch k := t.Kind(); {
 	case k >= reflect.Bool && k <= reflect.Uint64, k == reflect.String:
@@ -51,7 +52,8 @@ func scalarOf(t reflect.Type) (f flat, min int) {
 	return flat{{kind: t.Kind(), typ: t}}, min
 }
 
-// structOf returns the codec of a struct. It returns nil unless all fields are flat.
+// structOf returns the flat codec of the struct type t with the encoded fields fields. It
+// returns nil unless the codecs of all of them are flat.
 func structOf(t reflect.Type, fields []field) flat {
 	f := flat{{kind: reflect.Struct, fields: len(fields), typ: t}}
 	for _, in := range fields {
@@ -72,7 +74,7 @@ func (f flat) encode(e *Encoder, v reflect.Value) error { return f.write(e, v.Ad
 
 func (f flat) decode(d *Decoder, v reflect.Value) error { return f.read(d, v.Addr().UnsafePointer()) }
 
-// write writes the value at p.
+// write writes the value at address p, which must have the type of f.
 func (f flat) write(e *Encoder, p unsafe.Pointer) error {
 	for i := range f {
 		s := &f[i]
@@ -83,7 +85,8 @@ func (f flat) write(e *Encoder, p unsafe.Pointer) error {
 	return nil
 }
 
-// read reads a value into the zero value at p.
+// read reads a value of the type of f into address p, where the zero value must be. After an
+// error the value is partly set.
 func (f flat) read(d *Decoder, p unsafe.Pointer) error {
 	for i := range f {
 		s := &f[i]
@@ -217,7 +220,7 @@ func readUint[U uint | uint8 | uint16 | uint32](d *Decoder, t reflect.Type) (U, 
 // array.
 const complexLen = 2
 
-// readPair reads an array of two numbers.
+// readPair reads an array of two numbers, the parts of a complex number, each with read.
 func readPair[F float32 | float64](d *Decoder, read func(*Decoder) (F, error)) (re, im F, err error) {
 	if err = d.ArrayOf(complexLen); err != nil {
 		return 0, 0, err

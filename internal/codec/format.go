@@ -53,7 +53,8 @@ const (
 	extTime = 0xff
 )
 
-// kindOfCode names the kind of value that begins with a leading byte, for errors.
+// kindOfCode returns the kind of value that begins with the leading byte c, such as "a map". It
+// is used in errors and by skipOne.
 func kindOfCode(c byte) string {
 	switch {
 	case c <= fixintMax, c >= negFixint, c >= codeUint8 && c <= codeInt64:

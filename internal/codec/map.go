@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A mapCodec writes the entries of a map in the order of their keys' bytes, so equal maps are equal
-// bytes.
+// A mapCodec is the codec of a map type, inside a nilCodec. It writes the entries of a map in
+// the order of their keys' bytes, so equal maps are equal bytes.
 type mapCodec struct {
 	key, elem *node
 	typ       reflect.Type
@@ -46,15 +46,16 @@ func (c *mapCodec) encode(e *Encoder, v reflect.Value) error {
 	return e.err
 }
 
-// An entry is a key's bytes and a copy of its value. The copy is addressable, and the value in the
-// map is not.
+// An entry is one entry of a map that is being encoded: the key's encoding and a copy of its
+// value. The copy is addressable, and the value in the map is not.
 type entry struct {
 	key   []byte
 	value reflect.Value
 }
 
-// sortedEntries returns the entries of v in encoding order. The caller must encode the values in
-// this order, because it determines the order of blocks in the message's table.
+// sortedEntries returns the entries of the map v, ordered by the encodings of their keys. The
+// caller must encode the values in this order, because it determines the order of blocks in the
+// message's table.
 func (c *mapCodec) sortedEntries(e *Encoder, v reflect.Value) ([]entry, error) {
 	if e.err != nil {
 		return nil, e.err

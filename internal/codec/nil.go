@@ -2,7 +2,8 @@ package codec
 
 import "reflect"
 
-// A nilCodec encodes nil as nil, and other values with its codec, one level deeper.
+// A nilCodec is the codec of a type with a nil value: a pointer, slice, map or interface. It
+// encodes nil as nil, and other values with the inner codec, one level deeper.
 type nilCodec struct{ codec }
 
 func (c nilCodec) encode(e *Encoder, v reflect.Value) error {

@@ -2,8 +2,8 @@ package codec
 
 import "reflect"
 
-// A bulk writes and reads the elements of a slice without reflection for each. This is about twice
-// as fast.
+// A bulk writes and reads all elements of a slice v without reflection for each. For decode, the
+// slice must have its final length. This is about twice as fast.
 type bulk interface {
 	encode(e *Encoder, v reflect.Value)
 	decode(d *Decoder, v reflect.Value) error // all of v's elements
@@ -43,7 +43,8 @@ func (b bulkOf[T]) decode(d *Decoder, v reflect.Value) error {
 	return nil
 }
 
-// pointerTo returns the address of v. The type of v is T, or a type defined as T.
+// pointerTo returns the address of v. v must be addressable, and its type must be T or a type
+// defined as T.
 func pointerTo[T any](v reflect.Value) *T {
 	return v.Addr().Convert(reflect.TypeFor[*T]()).Interface().(*T)
 }

@@ -6,8 +6,9 @@ import (
 	"reflect"
 )
 
-// A onceCodec writes the value that a pointer leads to, or the place where the message already has
-// it.
+// A onceCodec is the codec of a pointer to a type given to [CustomOnce], inside a nilCodec. It
+// writes the value to which a pointer refers with the inner codec, or, if the message already
+// has that value, its number among such values.
 type onceCodec struct{ codec }
 
 func (c onceCodec) encode(e *Encoder, v reflect.Value) error {
@@ -38,8 +39,9 @@ func (c onceCodec) decode(d *Decoder, v reflect.Value) error {
 	return err
 }
 
-// decodeRepeated sets v to a value that was read before in this message, if a reference to one
-// comes next.
+// decodeRepeated sets v to a value that was read before in this message and returns true, if a
+// reference to one comes next. Otherwise it reads nothing and returns false. It returns
+// [ErrFormat] if the reference is invalid.
 func (d *Decoder) decodeRepeated(v reflect.Value) (bool, error) {
 	at := d.off
 	if at+1 >= len(d.body) || d.body[at+1] != extAgain || d.body[at] != codeFixext1 && d.body[at] != codeFixext4 {

@@ -5,8 +5,8 @@ import "github.com/shoal-mp/shoal/internal/arena"
 // parcelTags are the tags of [body, [block …]].
 var parcelTags = &Tags{"parcel", []int{2}}
 
-// Parcel embeds a message in this one. The caller must hold the blocks of m until this message is
-// sent; then this message holds them as well.
+// Parcel embeds the message m in this one, as one value. The caller must hold the blocks of m
+// until this message is sent; then this message holds them as well.
 func (e *Encoder) Parcel(m Message) error {
 	e.Tag(parcelTags, 0)
 	e.Bytes(m.Body)
@@ -17,8 +17,9 @@ func (e *Encoder) Parcel(m Message) error {
 	return e.Err()
 }
 
-// Parcel reads an embedded message, which then holds its blocks. If the values are not kept,
-// release is called for each block.
+// Parcel reads an embedded message. It owns one reference to each of its blocks, which the
+// caller must release. If [Decoder.Done] is called with false, release is called for each block
+// instead.
 func (d *Decoder) Parcel(release func(arena.Handle)) (m Message, err error) {
 	if err := d.OnlyTag(parcelTags); err != nil {
 		return m, err

@@ -12,8 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A Plan encodes and decodes values of type T. There is one for each type. It may be used from
-// several goroutines at once, each with its own Encoder or Decoder.
+// A Plan encodes and decodes values of type T. [PlanOf] returns it; there is one for each type.
+// It may be used from several goroutines at once, each with its own Encoder or Decoder.
 type Plan[T any] struct {
 	built   atomic.Pointer[node] // nil until the first use
 	pointer bool                 // T is a pointer: it travels in an interface without allocation
@@ -48,7 +48,7 @@ func PlanOf[T any]() (*Plan[T], error) {
 	return planOf[T](), nil
 }
 
-// checkUntrusted is Check, unless types are trusted.
+// checkUntrusted is [Check], but returns nil without a check if types are trusted; see [Trust].
 func checkUntrusted[T any]() error {
 	if trusted.Load() {
 		return nil
@@ -56,7 +56,7 @@ func checkUntrusted[T any]() error {
 	return Check[T]()
 }
 
-// planOf returns a plan that may not be built yet.
+// planOf returns the plan of T, which may not be built yet: T is not checked.
 func planOf[T any]() *Plan[T] {
 	t := reflect.TypeFor[T]()
 	if p, ok := plans.Load(t); ok {
@@ -67,7 +67,8 @@ func planOf[T any]() *Plan[T] {
 	return kept.(*Plan[T])
 }
 
-// buildNode builds the plan, unless it is built already.
+// buildNode returns the node of T, and builds it at the first call. It returns an error that
+// wraps [ErrType] if T cannot cross processes.
 func (p *Plan[T]) buildNode() (*node, error) {
 	if n := p.built.Load(); n != nil {
 		return n, nil
@@ -85,9 +86,10 @@ func Check[T any]() error {
 	return err
 }
 
-// Encode writes v as one value. It may be called several times for one message, and in MarshalWire
-// for a part of a value. After an error the message must not be used, but the caller must still
-// call [Encoder.Done].
+// Encode writes v as one value. It may be called several times for one message, and in
+// MarshalWire for a part of a value. The error wraps [ErrType] if T cannot cross processes,
+// [ErrTooLong] or [ErrTooDeep] if v exceeds the limits, or the error of a type's own method.
+// After an error the message must not be used, but the caller must still call [Encoder.Done].
 func (p *Plan[T]) Encode(e *Encoder, v T) error {
 	err := p.encode(e, v)
 	if err == nil && len(e.buf) > e.Limits.bytes() {
@@ -162,7 +164,7 @@ func (p *Plan[T]) decode(d *Decoder) (v T, err error) {
 	return v, err
 }
 
-// getScratch returns zeroed memory for a value; see putScratch.
+// getScratch returns zeroed memory for a value. The caller must return it with putScratch.
 func (p *Plan[T]) getScratch() *T {
 	if ptr, ok := p.scratch.Get().(*T); ok {
 		return ptr
@@ -170,16 +172,18 @@ func (p *Plan[T]) getScratch() *T {
 	return new(T)
 }
 
-// putScratch clears the value, so that the pool keeps nothing alive, and lends the memory to the
-// next call.
+// putScratch clears the value, so that the pool keeps nothing alive, and makes the memory
+// available to later calls of getScratch. The caller must not use it afterwards.
 func (p *Plan[T]) putScratch(ptr *T) {
 	var zero T
 	*ptr = zero
 	p.scratch.Put(ptr)
 }
 
-// Encode writes v as a part of a value. It is for the write of a Custom, and for a MarshalWire.
+// Encode writes v as a part of a value. It should be used in a function given to [Custom] and in
+// a MarshalWire. The errors are the same as for [Plan.Encode].
 func Encode[T any](e *Encoder, v T) error { return planOf[T]().Encode(e, v) }
 
-// Decode reads a value that was written by [Encode].
+// Decode reads a value that was written by [Encode]. The errors are the same as for
+// [Plan.Decode].
 func Decode[T any](d *Decoder) (T, error) { return planOf[T]().Decode(d) }

@@ -5,8 +5,9 @@ import (
 	"reflect"
 )
 
-// A pointerCodec encodes the element of a pointer. If the element may itself be nil, it is wrapped
-// in an array of one, so that a nil pointer differs from a pointer to nil.
+// A pointerCodec is the codec of a pointer that is not nil, inside a nilCodec. It encodes the
+// element of the pointer. If the element may itself be nil, it is wrapped in an array of one, so
+// that a nil pointer differs from a pointer to nil.
 type pointerCodec struct {
 	elem    *node
 	typ     reflect.Type // the type of elem

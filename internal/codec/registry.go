@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A registered type can travel in an any or in the chain of an error, under its name.
+// A registered is a type that was given to [RegisterType], with its name: its values may be sent
+// in an any and in the chain of an error.
 type registered struct {
 	name string
 	kind
@@ -21,7 +22,7 @@ type kind interface {
 	decode(d *Decoder) (any, error)
 }
 
-// of is the kind of T. It takes no memory, and the plan of T is made at its first use.
+// of is the [kind] of T. It takes no memory, and the plan of T is made at its first use.
 type of[T any] struct{}
 
 func (of[T]) typ() reflect.Type              { return reflect.TypeFor[T]() }
@@ -55,7 +56,7 @@ func RegisterType[T any](name string) {
 	types.addEntries(registered{name, of[T]{}})
 }
 
-// TypeName returns the name under which a type was registered. ok tells whether the type was
+// TypeName returns the name under which a type was registered. ok is false if the type was not
 // registered.
 func TypeName(t reflect.Type) (name string, ok bool) {
 	types.openForRead()
@@ -64,7 +65,8 @@ func TypeName(t reflect.Type) (name string, ok bool) {
 	return r.name, ok
 }
 
-// TypeNamed returns the type that was registered under a name. ok tells whether there is one.
+// TypeNamed returns the type that was registered under a name. ok is false, and t nil, if there
+// is none.
 func TypeNamed(name string) (t reflect.Type, ok bool) {
 	r, ok := typeNamed(name)
 	if !ok {

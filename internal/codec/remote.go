@@ -26,7 +26,9 @@ func (e *RemoteError) Unwrap() []error { return e.Causes }
 // errorTags are the tags of [text, names of sentinels, registered values].
 var errorTags = &Tags{"error", []int{3}}
 
-// An errorCodec writes an error.
+// An errorCodec is the codec of the type error, inside a nilCodec. It writes an error as its
+// text, the names of the registered sentinels that it matches, and the values of registered
+// types in its chain.
 type errorCodec struct{}
 
 func (errorCodec) encode(e *Encoder, v reflect.Value) error {
@@ -60,9 +62,9 @@ func encodeTyped(e *Encoder, err error) error {
 	return e.err
 }
 
-// appendTyped appends to list the values of registered types in the tree of err. It does not look
-// below such a value. Errors below it travel as part of the value, and a second copy at each level
-// would double a chain at each level.
+// appendTyped appends to list the errors of registered types in the tree of err, and returns the
+// list. It does not look below such a value. Errors below it travel as part of the value, and a
+// second copy at each level would double a chain at each level.
 func appendTyped(list []error, err error) []error {
 	if isNilPointer(err) {
 		return list
@@ -109,8 +111,9 @@ func (errorCodec) decode(d *Decoder, v reflect.Value) error {
 	return err
 }
 
-// decodeNames returns the sentinels of the names that are registered here. The text keeps the other
-// names. Names come sorted and once each, so known is no longer than the list of sentinels.
+// decodeNames reads a list of names and returns the sentinels that are registered under them
+// here. It skips other names. Names come sorted and once each, so known is no longer than the
+// list of sentinels.
 func decodeNames(d *Decoder) (known []error, err error) {
 	n, err := d.ArrayLen()
 	for last := ""; n > 0 && err == nil; n-- {
@@ -127,7 +130,8 @@ func decodeNames(d *Decoder) (known []error, err error) {
 	return known, err
 }
 
-// decodeTyped returns the values of types registered here.
+// decodeTyped reads a list of values and returns those with types that are registered here. It
+// skips the others.
 func decodeTyped(d *Decoder) (typed []error, err error) {
 	n, err := d.ArrayLen()
 	for ; n > 0 && err == nil; n-- {
@@ -142,7 +146,8 @@ func decodeTyped(d *Decoder) (typed []error, err error) {
 	return typed, err
 }
 
-// decodeCause reads one cause. It returns nil if the type is not registered here.
+// decodeCause reads one value of an error's chain. It returns nil and no error if its type is
+// not registered here, and [ErrFormat] if the value is not an error.
 func decodeCause(d *Decoder) (error, error) {
 	at := d.off
 	v, name, err := decodeTagged(d)
@@ -156,8 +161,9 @@ func decodeCause(d *Decoder) (error, error) {
 	return cause, nil
 }
 
-// newRemoteError returns the error with this text and these causes. If one cause says it all,
-// newRemoteError returns that cause.
+// newRemoteError returns a [RemoteError] with the given text, and the sentinels and the typed
+// errors as its causes. If one cause has the same text and matches all of them, it returns that
+// cause instead.
 func newRemoteError(text string, known, typed []error) error {
 	candidates := known
 	if len(typed) > 0 {
@@ -175,8 +181,8 @@ func isAll(err error, known []error) bool {
 	return !slices.ContainsFunc(known, func(s error) bool { return !isError(err, s) })
 }
 
-// textOf returns err.Error(). It recovers from a panic, because methods of a decoded error, or of a
-// nil pointer, may find nil in place of a cause.
+// textOf returns err.Error(). If that panics, it returns a text that says so, because methods of
+// a decoded error, or of a nil pointer, may find nil in place of a cause.
 func textOf(err error) (text string) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -186,7 +192,7 @@ func textOf(err error) (text string) {
 	return err.Error()
 }
 
-// isError is errors.Is, but false if a method panics; see textOf.
+// isError is [errors.Is], but returns false if a method of an error panics; see textOf.
 func isError(err, target error) (found bool) {
 	defer func() {
 		if recover() != nil {

@@ -8,7 +8,8 @@ import (
 // This file is how a Decoder moves through the body. All other code uses these methods, so one
 // place compares lengths with the bytes that are left.
 
-// readCode reads a leading byte.
+// readCode reads the leading byte of the next value. It returns [ErrFormat] at the end of the
+// body.
 func (d *Decoder) readCode() (byte, error) {
 	if d.off >= len(d.body) {
 		return 0, d.shortError(1)
@@ -18,7 +19,8 @@ func (d *Decoder) readCode() (byte, error) {
 	return c, nil
 }
 
-// readRaw reads n bytes, which stay in the body's memory.
+// readRaw reads n bytes and returns them as a slice of the body. n must not be negative. It
+// returns [ErrFormat] if fewer remain.
 func (d *Decoder) readRaw(n int) ([]byte, error) {
 	if n > len(d.body)-d.off {
 		return nil, d.shortError(n)
@@ -28,7 +30,7 @@ func (d *Decoder) readRaw(n int) ([]byte, error) {
 	return b, nil
 }
 
-// readBigEndian reads a number of size bytes, 1, 2, 4 or 8.
+// readBigEndian reads an unsigned big-endian number of size bytes; size must be 1, 2, 4 or 8.
 func (d *Decoder) readBigEndian(size int) (v uint64, err error) {
 	b, err := d.readRaw(size)
 	switch len(b) {
@@ -44,7 +46,8 @@ func (d *Decoder) readBigEndian(size int) (v uint64, err error) {
 	return v, err
 }
 
-// readLength reads a count of size bytes. It counts elements of at least min bytes each.
+// readLength reads a number of size bytes, at most 4, that counts elements of at least min bytes
+// each. It returns [ErrFormat] if the body is too short for them.
 func (d *Decoder) readLength(size, min int) (int, error) {
 	n, err := d.readBigEndian(size)
 	if err != nil {
@@ -53,8 +56,8 @@ func (d *Decoder) readLength(size, min int) (int, error) {
 	return d.checkCount(int64(n), min)
 }
 
-// checkCount returns n if n elements of at least min bytes can follow. Memory for n elements is
-// allocated only after this check.
+// checkCount returns n if the rest of the body has room for n elements of at least min bytes,
+// and [ErrFormat] otherwise. Memory for n elements is allocated only after this check.
 func (d *Decoder) checkCount(n int64, min int) (int, error) {
 	// n, from 32 bits, times min does not overflow, and a division takes longer than the rest
 	if left := len(d.body) - d.off; n*int64(min) > int64(left) {
@@ -75,8 +78,8 @@ func (d *Decoder) skipValue() error {
 	return nil
 }
 
-// skipOne reads one value and returns how many values are in it. Of an array or a map it reads only
-// the beginning.
+// skipOne reads one value and returns 0. Of an array or a map it reads only the beginning, and
+// returns the number of values in it, which come next.
 func (d *Decoder) skipOne() (nested int, err error) {
 	c, err := d.readCode()
 	if err != nil {
@@ -111,7 +114,8 @@ func (d *Decoder) skipOne() (nested int, err error) {
 	return 0, err
 }
 
-// enterLevel goes one level deeper. Each call needs a leave.
+// enterLevel increments the depth, and returns [ErrTooDeep] if it exceeds the limit. Each
+// successful call must be followed by leaveLevel.
 func (d *Decoder) enterLevel() error {
 	d.depth++
 	if d.depth > d.Limits.depth() {
@@ -129,7 +133,8 @@ func (d *Decoder) shortError(n int) error {
 	return d.formatError(d.off, "want %d bytes, only %d remain", n, len(d.body)-d.off)
 }
 
-// unexpectedError is the error for the leading byte just read.
+// unexpectedError returns the [ErrFormat] for a value that begins with c, the leading byte just
+// read, in place of the kind of value want.
 func (d *Decoder) unexpectedError(want string, c byte) error {
 	return d.formatError(d.off-1, "want %s, found %s", want, kindOfCode(c))
 }

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// A sentinel is an error value that errors.Is recognizes on both sides, by its name.
+// A sentinel is an error value that was given to [RegisterError]. It is sent by its name, so
+// that [errors.Is] recognizes it in both processes.
 type sentinel struct {
 	name string
 	err  error
@@ -71,14 +72,15 @@ func init() {
 	)
 }
 
-// findSentinel returns the place of name in the list, or the place at which it belongs. The caller
-// holds the lock.
+// findSentinel returns the index of name in sentinelList and true, or the index at which it
+// belongs and false. The caller must hold the lock of sentinels.
 func findSentinel(name string) (i int, found bool) {
 	return slices.BinarySearchFunc(sentinelList, name,
 		func(s sentinel, name string) int { return strings.Compare(s.name, name) })
 }
 
-// sentinelsOf returns the names of the registered sentinels that err is.
+// sentinelsOf returns the names of the registered sentinels that err matches by [errors.Is], in
+// ascending order.
 func sentinelsOf(err error) (names []string) {
 	sentinels.openForRead()
 	list := slices.Clone(sentinelList)

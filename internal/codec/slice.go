@@ -2,7 +2,7 @@ package codec
 
 import "reflect"
 
-// A sliceCodec writes an array.
+// A sliceCodec is the codec of a slice type, inside a nilCodec. It writes a slice as an array.
 type sliceCodec struct {
 	elem *node
 	size int  // of an element in memory
@@ -22,8 +22,8 @@ func (b *builder) fillSlice(n *node, t reflect.Type, path string) error {
 	return nil
 }
 
-// isBytes reports whether a sequence of t is written as bytes: byte itself, or a type defined as
-// byte without methods of its own for the wire.
+// isBytes reports whether a slice or array of t, with node n, is written as a byte string:
+// whether t is byte itself, or a type defined as byte without methods of its own for the wire.
 func isBytes(t reflect.Type, n *node) bool {
 	_, plain := n.codec.(flat)
 	return plain && t.Kind() == reflect.Uint8
@@ -38,7 +38,7 @@ func (c *sliceCodec) encode(e *Encoder, v reflect.Value) error {
 	return encodeAll(e, c.elem, v)
 }
 
-// encodeAll writes the elements of a slice or an array.
+// encodeAll writes the elements of v, a slice or an array, one after another.
 func encodeAll(e *Encoder, elem *node, v reflect.Value) error {
 	if e.err != nil {
 		return e.err // too long: do not even begin
@@ -88,10 +88,10 @@ func (c *sliceCodec) decodeAll(d *Decoder, v reflect.Value, n, ahead int) error 
 	return nil
 }
 
-// preallocCount returns for how many of n elements to allocate memory before the first is read. A
-// few bytes may stand for an element that is large in memory. A whole message must not claim more
-// than a small multiple of its own size, at all levels together. Longer slices grow as their
-// elements arrive.
+// preallocCount returns the number of elements, at most n, to allocate memory for before the
+// first is read, and subtracts that memory from d.spare. A few bytes may stand for an element
+// that is large in memory. A whole message must not claim more than a small multiple of its own
+// size, at all levels together. Longer slices grow as their elements arrive.
 func (c *sliceCodec) preallocCount(d *Decoder, n int) int {
 	n = min(n, d.spare/max(c.size, 1))
 	d.spare -= n * c.size

@@ -1,6 +1,7 @@
 package codec
 
-// A Span is the range of bytes that a message uses in a block. It is empty if End is 0.
+// A Span is the range of bytes that a message uses in a block, from offset Begin up to, but not
+// including, End. It is empty if End is 0.
 type Span struct{ Begin, End uint64 }
 
 // itemSizes are the bytes of an element, by dtype.
@@ -11,14 +12,17 @@ const (
 	spanMax  = 1 << 48 // no number in the form of a tensor is larger
 )
 
-// Spans returns the range of each block that the values of a message use. With copies of these
-// bytes the message can be sent to a process that cannot access its blocks. ok is false for a block
-// that cannot be copied, such as a queue or a lock.
+// Spans returns, by the index of each block of m, the range of the block that the values of m
+// use, and whether it can be copied. With copies of these bytes the message can be sent to a
+// process that cannot access its blocks. ok is false for a block that cannot be copied, such as
+// a queue or a lock.
 //
 // These forms name a block and the range they use:
 //
 //	[0, dtype, block, offset, sizes, strides or nil]    a tensor
 //	[0, block, size]                                    a Memory
+//
+// It returns [ErrFormat] if the body is malformed.
 func Spans(m Message) (spans []Span, ok []bool, err error) {
 	spans, ok = make([]Span, len(m.Blocks)), make([]bool, len(m.Blocks))
 	if len(m.Blocks) == 0 {
@@ -50,7 +54,7 @@ func Spans(m Message) (spans []Span, ok []bool, err error) {
 	return spans, ok, nil
 }
 
-// Union returns the least span that contains both.
+// Union returns the smallest span that contains s and t.
 func (s Span) Union(t Span) Span {
 	switch {
 	case s.End == 0:
@@ -61,7 +65,8 @@ func (s Span) Union(t Span) Span {
 	return Span{min(s.Begin, t.Begin), max(s.End, t.End)}
 }
 
-// readBlockPlace reads a reference to a block and returns its place in the table.
+// readBlockPlace reads a reference to a block and returns its index in the table, without taking
+// the block. It returns [ErrFormat] if another value comes next.
 func (d *Decoder) readBlockPlace() (int, error) {
 	at := d.off
 	b, err := d.readExt(ExtBlock, "a block")
@@ -157,7 +162,7 @@ func (d *Decoder) readTensorSpan() (i int, s Span, err error) {
 	return i, Span{offset * size, (last + 1) * size}, nil
 }
 
-// readDims reads an array of sizes or strides.
+// readDims reads an array of at most [spanDims] sizes or strides, each less than [spanMax].
 func (d *Decoder) readDims() ([]uint64, error) {
 	n, err := d.ArrayLen()
 	if err == nil && n > spanDims {

@@ -51,7 +51,8 @@ func (b *builder) fillStruct(n *node, t reflect.Type, path string) error {
 	return nil
 }
 
-// adviceFor prefers a hint about the type to a hint about its place.
+// adviceFor returns the advice for an error about a field of type t: the advice about that type
+// if there is one, and otherwise the parameter.
 func adviceFor(t reflect.Type, otherwise string) string {
 	if a, refused := refusedTypes[t]; refused {
 		return a

@@ -12,14 +12,16 @@ type Tags struct {
 	Fields []int  // number of fields of each tag
 }
 
-// Tag writes the header of a value. The caller must then write the fields of that tag.
+// Tag writes the header of a value. The caller must then write the fields of that tag. It panics
+// if of has no such tag.
 func (e *Encoder) Tag(of *Tags, tag int) {
 	e.ArrayLen(1 + of.Fields[tag])
 	e.Uint(uint64(tag))
 }
 
-// Tag reads the header of a value. The caller must then read the fields of the tag. The error wraps
-// [ErrTag] if this program does not know the tag.
+// Tag reads the header of a value. The caller must then read the fields of the tag. The error
+// wraps [ErrTag] if this program does not know the tag, and [ErrFormat] if the number of fields
+// is not the one of the tag.
 func (d *Decoder) Tag(of *Tags) (tag int, err error) {
 	at := d.off
 	n, err := d.ArrayLen()
@@ -39,7 +41,7 @@ func (d *Decoder) Tag(of *Tags) (tag int, err error) {
 	return int(got), nil
 }
 
-// OnlyTag reads the beginning of a value of a type that has one tag.
+// OnlyTag is [Decoder.Tag] for a type that has only one tag.
 func (d *Decoder) OnlyTag(of *Tags) error {
 	_, err := d.Tag(of)
 	return err

@@ -5,14 +5,15 @@ import (
 	"reflect"
 )
 
-// A TypePlan is a Plan of a type that is known only at run time, such as the type of a function's
-// parameter.
+// A TypePlan is a Plan of a type that is known only at run time, such as the type of a
+// function's parameter. It may be used from several goroutines, each with its own Encoder or
+// Decoder.
 type TypePlan struct {
 	node *node
 	typ  reflect.Type
 }
 
-// PlanOfType is PlanOf of t.
+// PlanOfType is [PlanOf] for the type t.
 func PlanOfType(t reflect.Type) (*TypePlan, error) {
 	n, err := nodeOf(t)
 	if err != nil {
@@ -21,7 +22,7 @@ func PlanOfType(t reflect.Type) (*TypePlan, error) {
 	return &TypePlan{n, t}, nil
 }
 
-// Encode is Plan.Encode. v must be assignable to the plan's type.
+// Encode is [Plan.Encode]. It panics if v is not assignable to the plan's type.
 func (p *TypePlan) Encode(e *Encoder, v reflect.Value) error {
 	ptr := reflect.New(p.typ).Elem() // a codec wants an addressable value
 	ptr.Set(v)
@@ -38,8 +39,8 @@ func (p *TypePlan) Encode(e *Encoder, v reflect.Value) error {
 	return nil
 }
 
-// EncodeValue is Encode of a value with a type that is known only at run time. The error wraps
-// ErrType if the type cannot cross processes.
+// EncodeValue is [Encode] of a value with a dynamic type that is known only at run time. v must
+// not be nil. The error wraps ErrType if the type cannot cross processes.
 func EncodeValue(e *Encoder, v any) error {
 	p, err := PlanOfType(reflect.TypeOf(v))
 	if err != nil {
@@ -48,7 +49,7 @@ func EncodeValue(e *Encoder, v any) error {
 	return p.Encode(e, reflect.ValueOf(v))
 }
 
-// Decode is Plan.Decode.
+// Decode is [Plan.Decode]. The value has the plan's type; after an error it is the zero value.
 func (p *TypePlan) Decode(d *Decoder) (reflect.Value, error) {
 	v := reflect.New(p.typ).Elem()
 	if err := p.node.decode(d, v); err != nil {
