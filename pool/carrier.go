@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A carrier is a queue between the pool and one of its workers, with methods of [ipc.Queue].
+// A carrier is a queue between the pool and one of its workers: an [ipc.Queue], or a
+// [localQueue] for a worker on a goroutine. The methods are as for [ipc.Queue].
 type carrier[T any] interface {
 	Put(ctx context.Context, v T) error
 	PutN(ctx context.Context, vs []T) (n int, err error)
@@ -48,7 +49,8 @@ func newLocalQueue[T any, P message[T]]() *localQueue[T, P] {
 	return &localQueue[T, P]{filled: make(chan struct{}, 1)}
 }
 
-// Put puts v. It returns [ipc.ErrClosed] after Finish or Close.
+// Put puts v, of which the queue gets references of its own, and never blocks. It returns
+// [ipc.ErrClosed] after Finish or Close.
 func (q *localQueue[T, P]) Put(_ context.Context, v T) error {
 	if err := P(&v).own(); err != nil {
 		return err
@@ -70,7 +72,8 @@ func (q *localQueue[T, P]) Put(_ context.Context, v T) error {
 	return nil
 }
 
-// PutN puts the values in order and returns the number of values put.
+// PutN puts the values in order and returns the number of values put: fewer than len(vs) with
+// the error of Put for the next one.
 func (q *localQueue[T, P]) PutN(ctx context.Context, vs []T) (n int, err error) {
 	for n, v := range vs {
 		if err := q.Put(ctx, v); err != nil {
@@ -80,7 +83,7 @@ func (q *localQueue[T, P]) PutN(ctx context.Context, vs []T) (n int, err error) 
 	return len(vs), nil
 }
 
-// signal wakes a blocked get.
+// signal wakes a blocked get, if there is one, or else the next get looks again.
 func (q *localQueue[T, P]) signal() {
 	select {
 	case q.filled <- struct{}{}:
@@ -88,15 +91,16 @@ func (q *localQueue[T, P]) signal() {
 	}
 }
 
-// TryGet takes the oldest value. It returns [ipc.ErrEmpty] if there is none, and [ipc.ErrClosed] if
-// none can follow.
+// TryGet takes the oldest value, and its references pass to the caller. It returns
+// [ipc.ErrEmpty] if there is none, and [ipc.ErrClosed] if none can follow.
 func (q *localQueue[T, P]) TryGet() (v T, err error) {
 	var one [1]T
 	_, err = q.tryGetN(one[:])
 	return one[0], err
 }
 
-// tryGetN takes up to len(vs) values into vs. It returns the same errors as TryGet.
+// tryGetN takes up to len(vs) available values into vs and returns their number. The error is
+// nil if that is at least 1, and otherwise as for TryGet.
 func (q *localQueue[T, P]) tryGetN(vs []T) (n int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,8 +126,8 @@ func (q *localQueue[T, P]) Get(ctx context.Context) (v T, err error) {
 	return one[0], err
 }
 
-// GetN waits for a value, and takes up to len(vs) available values into vs. The errors are the same
-// as for Get.
+// GetN waits for a value, and takes up to len(vs) available values into vs, and returns their
+// number. vs must not be empty. The errors are the same as for Get.
 func (q *localQueue[T, P]) GetN(ctx context.Context, vs []T) (n int, err error) {
 	for {
 		if n, err = q.tryGetN(vs); !errors.Is(err, ipc.ErrEmpty) {
@@ -166,7 +170,8 @@ func (q *localQueue[T, P]) Close() error {
 	return nil
 }
 
-// own implements message.
+// own implements [message]: it gives the call references of its own to the blocks of its
+// arguments.
 func (c *call) own() (err error) {
 	c.args, err = c.args.clone()
 	return err
@@ -174,8 +179,9 @@ func (c *call) own() (err error) {
 
 func (c *call) discard() { c.args.releaseBlocks() }
 
-// own implements message. The error arrives as it does from another process, so that callers find
-// the same errors with every start method.
+// own implements [message]: it gives the reply references of its own to the blocks of its
+// results. The error arrives as it does from another process, so that callers find the same
+// errors with every start method.
 func (r *reply) own() (err error) {
 	if r.err != nil {
 		if r.err, err = roundTripError(r.err); err != nil {
@@ -188,7 +194,8 @@ func (r *reply) own() (err error) {
 
 func (r *reply) discard() { r.results.releaseBlocks() }
 
-// roundTripError returns an error as another process would receive it.
+// roundTripError returns the error sent as another process would receive it. err is not nil if
+// sent cannot be encoded or decoded.
 func roundTripError(sent error) (received error, err error) {
 	p, err := packValues(errorPlan, []error{sent})
 	if err != nil {
@@ -215,7 +222,8 @@ var (
 	lastLocalLink atomic.Uint64
 )
 
-// newLocalLink returns a link and its number. The caller must remove it from localLinks.
+// newLocalLink returns a new link and its number, by which findLocalLink finds it. The caller
+// must remove it from localLinks.
 func newLocalLink() (*localLink, uint64) {
 	l := &localLink{newLocalQueue[call](), newLocalQueue[reply]()}
 	n := lastLocalLink.Add(1)

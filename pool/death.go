@@ -14,9 +14,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// rearmTimer restarts the task timer for the oldest outstanding task, and asks the worker to stop
-// that task if its result is no longer wanted. It must be called whenever the oldest task may have
-// changed, with Pool.mu held.
+// rearmTimer starts the timer of Options.TaskTimeout anew if the oldest outstanding task has
+// changed, and asks the worker to stop that task if its result is no longer wanted. It must be
+// called whenever the oldest task may have changed, with Pool.mu held.
 func (m *member) rearmTimer() {
 	limit := m.p.opts.TaskTimeout
 	var oldest *task
@@ -44,9 +44,9 @@ func (m *member) requestStop(t *task) {
 	}
 }
 
-// stopOwner sets away, the flag of an owner that no longer wants its results, and asks workers to
-// stop its running tasks. Its waiting tasks are dropped when they are due. Pool.mu must not be
-// held.
+// stopOwner sets away, which isAway of an owner returns: it no longer wants its results. Then it
+// asks workers to stop the running tasks of that owner. Its waiting tasks are dropped when they
+// are due. Pool.mu must not be held.
 func (p *Pool) stopOwner(away *atomic.Bool) {
 	away.Store(true)
 	p.mu.Lock()
@@ -58,7 +58,8 @@ func (p *Pool) stopOwner(away *atomic.Bool) {
 	}
 }
 
-// killIfLate kills the worker if it is still running t.
+// killIfLate kills the worker, because of its timeout, if t is still its oldest outstanding
+// task. Pool.mu must not be held.
 func (m *member) killIfLate(t *task) {
 	m.p.mu.Lock()
 	late := len(m.sent) > 0 && m.sent[0] == t
@@ -69,8 +70,9 @@ func (m *member) killIfLate(t *task) {
 	}
 }
 
-// handleEnd handles the end of the worker: it retries or fails the worker's tasks, and starts a
-// replacement.
+// handleEnd waits for the end of the worker and handles it: it retries or fails the worker's
+// tasks, and starts a replacement. It must be called once, after all replies have been read,
+// with no lock held.
 func (m *member) handleEnd() {
 	p := m.p
 	err := m.process.Wait(context.Background())
@@ -161,7 +163,7 @@ func (p *Pool) recordBarren(rank int, err error) error {
 func isTransientStart(err error) bool { return errors.Is(err, shoal.ErrExited) || sys.Transient(err) }
 
 // startLimit returns the number of consecutive workers of a rank that may end with an error like
-// err before they are ready.
+// err before they are ready. For an error that would repeat, it is 0.
 func (o Options) startLimit(err error) int {
 	dead, ok := errors.AsType[*shoal.ProcessError](err)
 	switch {
@@ -173,9 +175,10 @@ func (o Options) startLimit(err error) int {
 	return maxBarren
 }
 
-// takeLost returns the tasks that the dead worker had started, at most one, and returns the others
-// to the pending queue. untaken is the number of calls left in the worker's queue; see the note at
-// [member]. Pool.mu must be held.
+// takeLost returns the tasks that the dead worker had started, at most one, and puts the others
+// back at the front of the pending queue. The member has no tasks afterwards and gets no more.
+// untaken is the number of calls left in the worker's queue; see the note at [member]. Pool.mu
+// must be held.
 func (m *member) takeLost(untaken int) (lost []*task) {
 	taken := max(0, len(m.sent)-untaken)
 	lost, rest := m.sent[:taken], m.sent[taken:]
@@ -186,8 +189,9 @@ func (m *member) takeLost(untaken int) (lost []*task) {
 	return lost
 }
 
-// taskError returns the error for the task that the worker was running. It wraps [ErrTimeout] if
-// the worker was killed for its timeout.
+// taskError returns the error for the task that the worker was running when it ended. err is the
+// error of its process, or nil if it exited with status 0. It wraps [ErrTimeout] if the worker
+// was killed for its timeout.
 func (m *member) taskError(err error) error {
 	if err == nil {
 		err = fmt.Errorf("%w: worker exited before it sent its reply", shoal.ErrExited)
@@ -198,9 +202,11 @@ func (m *member) taskError(err error) error {
 	return err
 }
 
-// retryOrFail retries or fails the tasks that a dead worker of the rank had started. p.mu must be
-// held. The caller must call the returned functions after releasing it, because they run callbacks
-// that may need it.
+// retryOrFail puts the tasks lost, which a dead worker of the rank had started, back into the
+// pending queue if they may be retried, and otherwise fails them with a [*TaskError] that wraps
+// err. If the pool has ended, it fails them and all pending tasks with the pool's cause. p.mu
+// must be held. The caller must call the returned functions, which report retries and fail
+// tasks, after releasing it, because they run callbacks that may need it.
 func (p *Pool) retryOrFail(rank int, lost []*task, err error) (ends []func()) {
 	for _, t := range lost {
 		if p.cause == nil && t.tries < p.opts.Retries {
@@ -224,7 +230,8 @@ func (p *Pool) retryOrFail(rank int, lost []*task, err error) (ends []func()) {
 	return ends
 }
 
-// reportBarren logs that a worker ended before it was ready, or could not be started.
+// reportBarren logs that a worker of the rank ended with err before it was ready, or could not
+// be started. p.mu must not be held.
 func (p *Pool) reportBarren(rank int, err error) {
 	p.mu.Lock()
 	attempt := p.ranks[rank].barren
@@ -246,7 +253,8 @@ func (p *Pool) reportRetry(e RetryEvent) {
 	}
 }
 
-// releaseIdle lets the workers exit if no work is left and none can follow.
+// releaseIdle lets the workers exit if [Pool.Finish] was called and no task is left. It must be
+// called after a task has ended, with no lock held.
 func (p *Pool) releaseIdle() {
 	p.mu.Lock()
 	over := p.isExhausted()

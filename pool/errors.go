@@ -44,7 +44,8 @@ var (
 
 var errDropped = errors.New("pool: result dropped by its caller")
 
-// A TaskError reports the value of a call that failed, and the cause.
+// A TaskError is the error of a call with a value that failed, and says which value failed and
+// why.
 type TaskError struct {
 	Func  string // name of the function
 	Index int    // index of the value in its call; if the worker died, of the chunk's first value

@@ -8,7 +8,7 @@ import (
 )
 
 // duplicateFiles returns duplicates of files, which the pool owns, so that it can pass them to
-// replacement workers. The caller must close them.
+// replacement workers. The caller must close them. If it returns an error, it has closed them.
 func duplicateFiles(files []*os.File) (own []*os.File, err error) {
 	for _, f := range files {
 		fd, err := sys.Duplicate(f)

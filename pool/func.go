@@ -64,7 +64,7 @@ func (f *Func[In, Out]) ChunkSize(n int) *Func[In, Out] {
 	return &g
 }
 
-// A form describes how a chunk of values of type T is sent.
+// A form describes how a chunk of arguments or results of type T is sent.
 type form[T any] struct {
 	plan   *codec.Plan[T]
 	plain  bool // see [codec.Plan.Plain]
@@ -80,8 +80,10 @@ type forms[In, Out any] struct {
 	out form[Out]
 }
 
-// runCall executes a call in a worker. It stops at the first value that fails, or when ctx is done.
-// The results of earlier values are then discarded, and given tensors among them are closed.
+// runCall executes the call c in a worker and returns the reply, without its id and duration.
+// The error of the call is in reply.err, and the caller must release reply.results. It stops at
+// the first value that fails, or when ctx is done. The results of earlier values are then
+// discarded, and given tensors among them are closed.
 func (f *Func[In, Out]) runCall(ctx context.Context, c call) (r reply) {
 	if vs, ok := c.args.values.([]In); ok {
 		r.err = f.runArguments(ctx, arguments[In]{n: len(vs), values: vs}, c.local, &r)
@@ -97,8 +99,9 @@ func (f *Func[In, Out]) runCall(ctx context.Context, c call) (r reply) {
 	return r
 }
 
-// runArguments runs the function on all arguments and stores the results in r, or the index of the
-// value that failed.
+// runArguments runs the function on all arguments in order, and stores the results in r.results.
+// At the first value that fails it stops, stores the index of the value in r.index, and returns
+// the error. local is true if the worker is a goroutine of the pool's process.
 func (f *Func[In, Out]) runArguments(ctx context.Context, args arguments[In], local bool, r *reply) (err error) {
 	if f.forms().out.plain {
 		return f.runPlain(ctx, args, local, r)
@@ -118,7 +121,7 @@ func (f *Func[In, Out]) runArguments(ctx context.Context, args arguments[In], lo
 	return err
 }
 
-// runPlain is runArguments for results without shared memory. It packs them together.
+// runPlain is [Func.runArguments] for results without shared memory. It packs them together.
 func (f *Func[In, Out]) runPlain(ctx context.Context, args arguments[In], local bool, r *reply) (err error) {
 	out := make([]Out, args.n)
 	if r.index, err = f.runAll(ctx, args, out); err != nil {
@@ -134,8 +137,9 @@ func (f *Func[In, Out]) runPlain(ctx context.Context, args arguments[In], local 
 	return nil
 }
 
-// runAll runs the function on all arguments and stores the results in out. It returns the index of
-// the value that failed.
+// runAll runs the function on all arguments in order, and stores the results in out, which must
+// have args.n elements. It stops at the first value that fails or when ctx is done, and returns
+// the index of that value and the error; i is 0 if err is nil.
 func (f *Func[In, Out]) runAll(ctx context.Context, args arguments[In], out []Out) (i int, err error) {
 	if args.values == nil {
 		for i = range out {
@@ -182,8 +186,9 @@ func (f *Func[In, Out]) readArguments(d *codec.Decoder, n int) (args arguments[I
 	return arguments[In]{n: n, values: vs}, nil
 }
 
-// runValue runs the function on the i-th argument, unless ctx is done. It must be called for the
-// arguments in their order.
+// runValue runs the function on the i-th argument and returns its result. If ctx is done before,
+// it returns the cause. The error wraps [shoal.ErrArgument] if the argument cannot be decoded.
+// It must be called for the arguments in their order.
 func (f *Func[In, Out]) runValue(ctx context.Context, args arguments[In], i int) (out Out, err error) {
 	if ctx.Err() != nil {
 		return out, context.Cause(ctx)
@@ -206,8 +211,8 @@ type function interface {
 // functions contains the registered functions of this program.
 var functions registry.Table[function]
 
-// performCall executes a call by the name of its function. The error is shoal.ErrNotRegistered if
-// there is none.
+// performCall executes a call by the name of its function, and returns the reply of runCall. The
+// reply's error wraps [shoal.ErrNotRegistered] if there is no function of that name.
 func performCall(ctx context.Context, c call) reply {
 	f, ok := functions.Get(c.fn)
 	if !ok {
@@ -240,6 +245,7 @@ func RegisterInit[In any](name string, fn func(ctx context.Context, in In) error
 	}
 }
 
-// An Initializer is a function, with its argument, that each worker runs before its first task. See
-// [RegisterInit]. The zero Initializer does nothing.
+// An Initializer is a function, with its argument, that each worker runs before its first task.
+// See [RegisterInit]. It may be used for several pools; each [New] encodes the argument anew.
+// The zero Initializer does nothing.
 type Initializer struct{ capture func() (call, error) }

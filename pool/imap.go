@@ -44,9 +44,9 @@ func (f *Func[In, Out]) imapSeq(ctx context.Context, p *Pool, in iter.Seq[In], o
 	}
 }
 
-// ImapAsync is like [Func.Imap], but the caller takes the results one by one with [IMap.Next], with
-// a context per result. ImapAsync pulls the first Options.Window values before it returns. The
-// caller must close the IMap.
+// ImapAsync is like [Func.Imap], but the caller takes the results one by one with [IMap.Next],
+// with a context per result. ImapAsync pulls the first Options.Window values before it returns.
+// Later values are pulled during calls of Next. The caller must close the IMap.
 func (f *Func[In, Out]) ImapAsync(p *Pool, in iter.Seq[In]) *IMap[Out] {
 	return f.newIMap(p, in, 0, true).submitChunks()
 }
@@ -96,7 +96,9 @@ func (m *IMap[Out]) Next(ctx context.Context) (v Out, err error) {
 	return v, nil
 }
 
-// awaitChunk waits for the next chunk and stores its results in m.ready.
+// awaitChunk waits for the next chunk and stores its results in m.ready, which must be empty. It
+// returns [io.EOF] after the last chunk, the error of firstChunk, or the error of a failed
+// chunk.
 func (m *IMap[Out]) awaitChunk(ctx context.Context) error {
 	if m.submitChunks(); len(m.chunks) == 0 {
 		m.Close()
@@ -134,7 +136,8 @@ func (m *IMap[Out]) firstChunk(ctx context.Context) (c chunk[Out], err error) {
 	}
 }
 
-// submitChunks submits chunks until the window is full.
+// submitChunks pulls values and submits them in chunks until the window is full or the input
+// ends. It returns m.
 func (m *IMap[Out]) submitChunks() *IMap[Out] {
 	for len(m.chunks) < m.window {
 		to := cmp.Or(m.any, make(chan chunk[Out], 1))
@@ -160,7 +163,8 @@ func (m *IMap[Out]) Close() error {
 	return nil
 }
 
-// discardChunk discards a chunk from the channel, if there is one.
+// discardChunk takes a chunk from the channel, if there is one, and releases the shared memory
+// of its results. It does not block.
 func discardChunk[Out any](from <-chan chunk[Out]) {
 	select {
 	case c := <-from:
@@ -176,7 +180,8 @@ type chunk[Out any] struct {
 	err   error
 }
 
-// A stream is the input of an IMap.
+// A stream is the input of an [IMap]. Only the goroutine that uses the IMap uses it, except
+// drop.
 type stream[In, Out any] struct {
 	f     *Func[In, Out]
 	p     *Pool
@@ -187,7 +192,9 @@ type stream[In, Out any] struct {
 	drop  *atomic.Bool
 }
 
-// submitChunk submits one more chunk. It returns false at the end of the input.
+// submitChunk pulls the values of one more chunk, submits them as a task with the outcome sent
+// to the channel to, and returns true. It returns false at the end of the input. If the values
+// cannot be encoded, the outcome is the error.
 func (s *stream[In, Out]) submitChunk(to chan chunk[Out]) bool {
 	in := s.pullChunk()
 	if len(in) == 0 {
@@ -203,7 +210,8 @@ func (s *stream[In, Out]) submitChunk(to chan chunk[Out]) bool {
 	return true
 }
 
-// pullChunk pulls the values of one chunk.
+// pullChunk pulls the values of one chunk, at most s.size. The result is empty at the end of the
+// input.
 func (s *stream[In, Out]) pullChunk() (in []In) {
 	for s.next != nil && len(in) < s.size {
 		v, ok := s.next()
@@ -216,7 +224,8 @@ func (s *stream[In, Out]) pullChunk() (in []In) {
 	return in
 }
 
-// A chunkOwner sends the outcome of its task to a channel, which must have room for it.
+// A chunkOwner is the [owner] of one task of an IMap. It sends the outcome of the task to a
+// channel, which must have room for it.
 type chunkOwner[In, Out any] struct {
 	s  *stream[In, Out]
 	to chan chunk[Out]
@@ -234,7 +243,8 @@ func (o *chunkOwner[In, Out]) completeTask(t *task, r reply, err error) {
 	}
 }
 
-// isOpen reports whether the pool has not ended.
+// isOpen reports whether the pool has not ended, by Close, by its context or by a failure. After
+// [Pool.Finish] it still returns true.
 func (p *Pool) isOpen() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,7 +12,9 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// newTask copies a chunk of values into a task for the workers of p.
+// newTask returns a task for the workers of p with a copy of the chunk in. first is the index of
+// its first value in the whole call, by the deadline of the call's context, and o receives the
+// outcome. The caller must submit the task. The error is a [*TaskError].
 func (f *Func[In, Out]) newTask(p *Pool, in []In, first int, by sys.Deadline, o owner) (*task, error) {
 	args, err := f.packArguments(p.local, in)
 	if err != nil {
@@ -29,9 +31,9 @@ func (f *Func[In, Out]) packArguments(local bool, in []In) (payload, error) {
 	return packValues(f.in, in)
 }
 
-// decodeResults decodes the results of a task into out. The caller must mark the returned users,
-// which watch the shared memory of the results, as used or unused. If err is not nil, decodeResults
-// only returns it. The error of decoding is a [*TaskError].
+// decodeResults decodes the results of a task into out, which must have t.n elements. The caller
+// must mark the returned users, which watch the shared memory of the results, as used or unused.
+// If err is not nil, decodeResults only returns it. The error of decoding is a [*TaskError].
 func (f *Func[In, Out]) decodeResults(t *task, r reply, err error, out []Out) (users, error) {
 	if err != nil {
 		return nil, err
@@ -62,7 +64,8 @@ func (f *Func[In, Out]) Apply(ctx context.Context, p *Pool, in In) (Out, error) 
 	return out[0], nil
 }
 
-// ApplyAsync submits one value to the pool and returns as soon as the value is copied.
+// ApplyAsync submits one value to the pool and returns as soon as the value is copied. The
+// caller still owns in. Errors are errors of the Result.
 func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
 	r := newResult[Out]()
 	one := func(out []Out, err error) {
@@ -79,11 +82,11 @@ func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
 }
 
 // Map runs the function with each value and returns the results in the order of the values. The
-// caller must close their shared memory. The error is the error of the first task that failed,
-// usually a [*TaskError]. After a failure the pool drops the chunks that no worker has started, and
-// Map waits for the running ones. If ctx is done, Map returns its cause, and the pool cancels the
-// context of the running tasks. In both cases the pool releases the shared memory of the results so
-// far.
+// caller still owns in. The caller must close their shared memory. The error is the error of the
+// first task that failed, usually a [*TaskError]. After a failure the pool drops the chunks that
+// no worker has started, and Map waits for the running ones. If ctx is done, Map returns its
+// cause, and the pool cancels the context of the running tasks. In both cases the pool releases
+// the shared memory of the results so far.
 func (f *Func[In, Out]) Map(ctx context.Context, p *Pool, in []In) ([]Out, error) {
 	g := f.startGather(p, in, sys.DeadlineOf(ctx))
 	out, err := g.result.Get(ctx)
@@ -97,12 +100,13 @@ func (f *Func[In, Out]) Map(ctx context.Context, p *Pool, in []In) ([]Out, error
 	return out, err
 }
 
-// MapAsync submits the values to the pool and returns as soon as they are copied.
+// MapAsync submits the values to the pool and returns as soon as they are copied. The caller
+// still owns in. Errors, such as [ErrClosed], are errors of the Result.
 func (f *Func[In, Out]) MapAsync(p *Pool, in []In) *Result[[]Out] {
 	return f.startGather(p, in, 0).result
 }
 
-// A gathering collects the results of one Map.
+// A gathering is the [owner] of the tasks of one Map or MapAsync, and collects their results.
 type gathering[In, Out any] struct {
 	f      *Func[In, Out]
 	result *Result[[]Out]
@@ -158,8 +162,9 @@ func (g *gathering[In, Out]) completeTask(t *task, r reply, err error) {
 	g.recordChunks(1, u, err)
 }
 
-// recordChunks records the outcome of a number of chunks. The last one completes the result. If any
-// chunk failed, the shared memory of all results is released.
+// recordChunks records the outcome of a number of chunks: err, or nil and the users of their
+// results. The last one completes the result. If any chunk failed, the shared memory of all
+// results is released.
 func (g *gathering[In, Out]) recordChunks(chunks int, u users, err error) {
 	g.mu.Lock()
 	g.users = append(g.users, u...)
@@ -181,8 +186,9 @@ func (g *gathering[In, Out]) recordChunks(chunks int, u users, err error) {
 	}
 }
 
-// cancelRest completes the result with [ErrCanceled], unless all chunks have an outcome. The
-// outcomes of the other chunks are then discarded.
+// cancelRest completes the result with [ErrCanceled], unless all chunks have an outcome or it
+// was canceled before, and reports whether it did. The outcomes of the other chunks are then
+// discarded.
 func (g *gathering[In, Out]) cancelRest(p *Pool) bool {
 	g.mu.Lock()
 	cancel := g.left > 0 && !g.canceled

@@ -57,7 +57,8 @@ const (
 	maxStops  = 64 // capacity for unread requests; at most one per call
 )
 
-// newMember starts a worker with the given rank and random seed.
+// newMember starts a worker with the given rank and random seed, and a goroutine that reads its
+// replies until it has ended. If it returns an error, nothing was started.
 func newMember(p *Pool, rank int, s uint64) (m *member, err error) {
 	m = &member{p: p, rank: rank}
 	args := workerArgs{Init: p.init}
@@ -114,7 +115,8 @@ func (m *member) closeQueues() {
 	}
 }
 
-// readReplies reads the worker's replies until the worker has ended.
+// readReplies reads the worker's replies until the worker has ended, and completes their tasks.
+// Then it handles the end of the worker.
 func (m *member) readReplies() {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -148,8 +150,8 @@ func (m *member) readReplies() {
 	m.handleEnd()
 }
 
-// completeTasks completes the tasks of the replies, which are in the order of the calls. A reply
-// with id 0 means that the worker is ready.
+// completeTasks completes the tasks of the replies, which are in the order of the calls, and
+// assigns new calls. No lock may be held. A reply with id 0 means that the worker is ready.
 func (m *member) completeTasks(replies []reply) {
 	if len(replies) == 0 {
 		return
@@ -173,9 +175,9 @@ func (m *member) completeTasks(replies []reply) {
 	p.releaseIdle()
 }
 
-// deliverReplies delivers the replies of tasks, some of which may be nil. If the UnmarshalBinary
-// method of a result calls runtime.Goexit, its task fails, and another goroutine goes on with the
-// worker's replies.
+// deliverReplies delivers replies[i] to tasks[i], unless that task is nil. If the
+// UnmarshalBinary method of a result calls runtime.Goexit, its task fails, and another goroutine
+// goes on with the worker's replies.
 func (m *member) deliverReplies(tasks []*task, replies []reply) {
 	at := 0
 	defer func() {
@@ -198,9 +200,9 @@ func (m *member) deliverReplies(tasks []*task, replies []reply) {
 	}
 }
 
-// failUnreadable fails the task of a reply that could not be decoded. That is the oldest
-// outstanding task, because replies are in the order of the calls. If no task is outstanding, the
-// worker violates the protocol, and failUnreadable kills it.
+// failUnreadable fails, with err, the task of a reply that could not be decoded. That is the
+// oldest outstanding task, because replies are in the order of the calls. If no task is
+// outstanding, the worker violates the protocol, and failUnreadable kills it.
 func (m *member) failUnreadable(err error) {
 	m.p.mu.Lock()
 	var t *task
@@ -230,10 +232,11 @@ func (m *member) markReady() {
 	}
 }
 
-// updatePace updates the moving average of the call duration. Pool.mu must be held.
+// updatePace updates m.pace, the moving average of the duration of a call. Pool.mu must be held.
 func (m *member) updatePace(took time.Duration) { m.pace += (took - m.pace) / 4 }
 
-// sendLimit returns the number of outstanding calls that the worker may have. Pool.mu must be held.
+// sendLimit returns the number of outstanding calls that the worker may have, including the
+// running one. It is 0 if the worker is not ready or gets no more calls. Pool.mu must be held.
 func (m *member) sendLimit() int {
 	if !m.ready || m.leaving {
 		return 0
@@ -245,8 +248,8 @@ func (m *member) sendLimit() int {
 	return min(n, max(m.p.fairShare(), m.callsPerWake()))
 }
 
-// removeSent removes a task from the outstanding ones, and returns nil if it is not among them.
-// Pool.mu must be held.
+// removeSent removes the task with the given id from the outstanding ones and returns it, or nil
+// if it is not among them. Pool.mu must be held.
 func (m *member) removeSent(id uint64) *task {
 	for i, t := range m.sent {
 		if t.id == id {
@@ -262,8 +265,9 @@ func (m *member) removeSent(id uint64) *task {
 	return nil
 }
 
-// sendPending sends pending calls to the worker. Tasks that cannot be sent are failed after all
-// locks are released, because their owner may submit more.
+// sendPending assigns pending tasks to the worker and sends their calls, as many as the worker
+// may have. No lock may be held. Tasks that cannot be sent are failed after all locks are
+// released, because their owner may submit more.
 func (m *member) sendPending() {
 	for _, end := range m.trySendPending() {
 		end()
@@ -283,7 +287,8 @@ func (m *member) trySendPending() (ends []func()) {
 }
 
 // assignPending assigns pending tasks to the worker and stores them in m.batch. To amortize the
-// cost, it does nothing until at most half of the allowed calls are outstanding.
+// cost, it does nothing until at most half of the allowed calls are outstanding; then m.batch is
+// empty. m.feeding must be held, and Pool.mu must not.
 func (m *member) assignPending() {
 	p := m.p
 	m.batch = m.batch[:0]
@@ -312,8 +317,9 @@ func (m *member) assignPending() {
 	m.rearmTimer()
 }
 
-// sendBatch sends the batch to the worker's queue, which has room. The caller must call the
-// returned functions, which fail the tasks that could not be sent, without holding a lock.
+// sendBatch sends the calls of m.batch to the worker's queue, which has room, and empties
+// m.batch. m.feeding must be held. The caller must call the returned functions, which fail the
+// tasks that could not be sent, without holding a lock.
 func (m *member) sendBatch() (ends []func()) {
 	m.out = m.out[:0]
 	for _, t := range m.batch {
@@ -336,14 +342,15 @@ func (m *member) sendBatch() (ends []func()) {
 	return ends
 }
 
-// batchTask returns the task of the batch with the given id.
+// batchTask returns the task of m.batch with the given id, which must be in it.
 func (m *member) batchTask(id uint64) *task {
 	i := slices.IndexFunc(m.batch, func(t *task) bool { return t.id == id })
 	return m.batch[i]
 }
 
-// withdrawTask withdraws a task that was not sent. The caller must call the returned function,
-// which fails the task, without holding a lock.
+// withdrawTask removes a task that was not sent from the outstanding ones. Pool.mu must not be
+// held. The caller must call the returned function, which fails the task with err, without
+// holding a lock.
 func (m *member) withdrawTask(t *task, err error) func() {
 	m.p.mu.Lock()
 	defer m.p.mu.Unlock()
@@ -354,7 +361,8 @@ func (m *member) withdrawTask(t *task, err error) func() {
 	return func() { t.failLost(err) }
 }
 
-// isLeaving reports whether the worker will get no more calls.
+// isLeaving reports whether the worker will get no more calls, because it has had its maximum or
+// because [Pool.Finish] was called and no task is left. Pool.mu must not be held.
 func (m *member) isLeaving() bool {
 	m.p.mu.Lock()
 	defer m.p.mu.Unlock()

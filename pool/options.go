@@ -73,7 +73,8 @@ type RetryEvent struct {
 
 const defaultGrace = 100 * time.Millisecond
 
-// withDefaults validates the options and fills in the defaults.
+// withDefaults returns the options with the defaults filled in. It returns an error if one of
+// them is negative.
 func (o Options) withDefaults() (Options, error) {
 	for name, n := range map[string]int{
 		"Workers": o.Workers, "MaxTasksPerWorker": o.MaxTasksPerWorker, "ChunkSize": o.ChunkSize,
@@ -92,8 +93,9 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// chunkSize returns the chunk size for a call with n values. wanted is the function's own chunk
-// size, or 0. perValue is the estimated time of a value, or 0 if it is unknown.
+// chunkSize returns the chunk size, in values, for a call with n values. wanted is the
+// function's own chunk size, or 0. perValue is the estimated time of a value, or 0 if it is
+// unknown.
 //
 // A chunk of tiny tasks takes less than waking its worker, so default chunks are enlarged to
 // wakeTime of work. If the estimate is too low, each worker still gets a share of the values.
@@ -113,8 +115,8 @@ func (o Options) chunkSize(wanted, n int, perValue time.Duration) int {
 // divideUp returns n/by, rounded up.
 func divideUp(n, by int) int { return (n + by - 1) / by }
 
-// imapWindow returns the chunk size of Imap, and the maximum number of chunks in flight. wanted is
-// the function's own chunk size, or 0.
+// imapWindow returns the chunk size of Imap, in values, and the maximum number of chunks in
+// flight. wanted is the function's own chunk size, or 0.
 func (o Options) imapWindow(wanted int) (chunk, chunks int) {
 	chunk = cmp.Or(wanted, o.ChunkSize, 1)
 	if o.Window == 0 {

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// A pace estimates the time that a function takes for one value, from the chunks of earlier calls.
-// A slower chunk replaces the estimate at once and a faster one lowers it gradually, because an
-// estimate that is too low leads to chunks that are too large.
+// A pace estimates the time that a function takes for one value, from the chunks of earlier
+// calls. It may be used from several goroutines. A slower chunk replaces the estimate at once
+// and a faster one lowers it gradually, because an estimate that is too low leads to chunks that
+// are too large.
 type pace struct{ picoseconds atomic.Int64 }
 
 // recordChunk records that a chunk of n values took the given time.
@@ -19,7 +20,7 @@ func (p *pace) recordChunk(took time.Duration, n int) {
 	p.picoseconds.Store(now) // of two concurrent updates one may be lost
 }
 
-// perValue returns the estimate, at least 1 ns, or 0 before the first chunk.
+// perValue returns the estimated time for one value, at least 1 ns, or 0 before the first chunk.
 func (p *pace) perValue() time.Duration {
 	ps := p.picoseconds.Load()
 	if ps == 0 {

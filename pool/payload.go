@@ -8,8 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/codec"
 )
 
-// A payload contains encoded values and owns references to their blocks. Its holder must release
-// it. It may be sent any number of times.
+// A payload contains encoded values and owns references to their blocks. Its holder must call
+// releaseBlocks once it no longer needs them. It may be sent any number of times.
 type payload struct {
 	body   []byte
 	blocks []arena.Handle
@@ -23,9 +23,9 @@ var encoders = sync.Pool{New: func() any { return new(codec.Encoder) }}
 // would not be faster.
 const smallBody = 64
 
-// packPayload returns a payload with the values written by encode. Values that are given away are
-// closed if packPayload succeeds. If gone is true they are closed in any case, even if encode
-// panics, because no other code would close them.
+// packPayload returns a payload with the values written by encode. The caller must release it.
+// Values that are given away are closed if packPayload succeeds. If gone is true they are closed
+// in any case, even if encode panics, because no other code would close them.
 func packPayload(gone bool, encode func(e *codec.Encoder) error) (p payload, err error) {
 	e := encoders.Get().(*codec.Encoder)
 	e.Reset(make([]byte, 0, smallBody))
@@ -45,13 +45,15 @@ func packPayload(gone bool, encode func(e *codec.Encoder) error) (p payload, err
 	return p, nil
 }
 
-// packValues returns a payload with the given values. The caller keeps ownership of them.
+// packValues returns a payload with the given values. The caller keeps ownership of the values,
+// and must release the payload.
 func packValues[T any](plan *codec.Plan[T], vs []T) (payload, error) {
 	return packPayload(false, func(e *codec.Encoder) error { return plan.EncodeAll(e, vs) })
 }
 
-// packLocal is like packValues, but does not encode values for this process if their assignment has
-// the same effect.
+// packLocal is like packValues, but the payload is for a worker on a goroutine of this process.
+// It contains a copy of the slice instead of its encoding if assigning a value has the same
+// effect as sending it.
 func packLocal[T any](f form[T], vs []T) (payload, error) {
 	if f.copied {
 		return payload{values: slices.Clone(vs)}, nil
@@ -59,13 +61,15 @@ func packLocal[T any](f form[T], vs []T) (payload, error) {
 	return packValues(f.plan, vs)
 }
 
-// clone returns a payload with its own references to the blocks.
+// clone returns a payload with the same contents and its own references to the blocks, which the
+// caller must release.
 func (p payload) clone() (payload, error) {
 	q := payload{body: p.body, values: p.values}
 	return q, q.retainBlocks(p.blocks)
 }
 
-// retainBlocks retains all blocks, or none if it returns an error.
+// retainBlocks retains all blocks and adds them to p, or none if it returns an error. p must
+// have no blocks.
 func (p *payload) retainBlocks(blocks []arena.Handle) error {
 	if len(blocks) == 0 {
 		return nil
@@ -84,8 +88,8 @@ func (p *payload) retainBlocks(blocks []arena.Handle) error {
 	return nil
 }
 
-// releaseBlocks drops the references to the blocks. It ignores errors, because the domain may
-// already be closed.
+// releaseBlocks drops the references to the blocks. Later calls do nothing. It ignores errors,
+// because the domain may already be closed.
 func (p *payload) releaseBlocks() {
 	p.kept = nil
 	if len(p.blocks) == 0 {
@@ -103,7 +107,7 @@ func (p *payload) releaseBlocks() {
 var decoders = sync.Pool{New: func() any { return new(codec.Decoder) }}
 
 // decodeValues calls decode with a decoder for the payload's values. decode must decode all of
-// them. The decoded values own their own references.
+// them. The decoded values own references of their own, so the payload must still be released.
 func (p payload) decodeValues(decode func(d *codec.Decoder) error) error {
 	d := decoders.Get().(*codec.Decoder)
 	d.Reset(codec.Message{Body: p.body, Blocks: p.blocks}, p)
@@ -122,8 +126,9 @@ func decodeNext[T any](plan *codec.Plan[T], d *codec.Decoder) (T, error) {
 	return v, err
 }
 
-// unpackValues decodes the payload's values into vs. The caller must call done or first on the
-// returned users, to say whether the values are used.
+// unpackValues decodes the payload's values into vs, which must have their number. The caller
+// must call markAll or markFirst of the returned users, to say whether the values are used.
+// After an error the values are released.
 func unpackValues[T any](plan *codec.Plan[T], p payload, vs []T) (u users, err error) {
 	if all, ok := p.values.([]T); ok && len(all) == len(vs) {
 		copy(vs, all)
@@ -154,8 +159,9 @@ func unpackValues[T any](plan *codec.Plan[T], p payload, vs []T) (u users, err e
 	return u, nil
 }
 
-// users contains the watchers of a list of values. They must be told whether each value is used,
-// because an unused value releases its shared memory. It is nil if no value has a watcher.
+// users contains the watchers of a list of values, by index, which release the values' shared
+// memory if the values are not used. They must be told whether each value is used, because an
+// unused value releases its shared memory. It is nil if no value has a watcher.
 type users []codec.Watchers
 
 func (u users) markAll(used bool) {

@@ -54,10 +54,11 @@ type rank struct {
 	why    error     // error of the last of these failures
 }
 
-// New returns a pool and starts its workers. It does not wait until they are ready; see
-// [Pool.Ready]. When ctx is done, the pool ends as if it were closed, with the cause of ctx. The
-// caller must close the pool. The error wraps shoal.ErrNoMain if the program has not called
-// shoal.Main.
+// New returns a pool with opts and starts its workers. It returns an error if an option is
+// negative or the argument of the initializer cannot be encoded. It does not wait until they are
+// ready; see [Pool.Ready]. When ctx is done, the pool ends as if it were closed, with the cause
+// of ctx. The caller must close the pool. The error wraps shoal.ErrNoMain if the program has not
+// called shoal.Main.
 func New(ctx context.Context, opts Options) (*Pool, error) {
 	if !registry.Sealed() {
 		return nil, fmt.Errorf("pool: %w", shoal.ErrNoMain)
@@ -88,8 +89,8 @@ func New(ctx context.Context, opts Options) (*Pool, error) {
 	return p, nil
 }
 
-// Ready blocks until every worker has run its initializer. It returns [ErrBroken] with the reason,
-// [ErrClosed], or the cause of ctx.
+// Ready blocks until every worker has run its initializer, and then returns nil. It returns
+// [ErrBroken] with the reason, [ErrClosed], or the cause of ctx.
 func (p *Pool) Ready(ctx context.Context) error {
 	select {
 	case <-p.ready:
@@ -134,8 +135,9 @@ func (p *Pool) CancelPending() int {
 	return len(tasks)
 }
 
-// Join blocks until all workers have exited after Finish or Close. It returns [ErrRunning] if
-// neither was called, the cause of ctx, or the reason if the pool ended for another one.
+// Join blocks until all workers have exited after Finish or Close, and then returns nil. It
+// returns [ErrRunning] if neither was called, the cause of ctx, or the reason if the pool ended
+// for another one.
 func (p *Pool) Join(ctx context.Context) error {
 	p.mu.Lock()
 	running := !p.finished && p.cause == nil
@@ -156,9 +158,9 @@ func (p *Pool) Join(ctx context.Context) error {
 	return p.cause
 }
 
-// Close ends the pool immediately and waits for its workers, like Python's Pool.terminate and join.
-// Unfinished tasks fail with [ErrClosed]. To complete all tasks, the caller must call [Pool.Finish]
-// and [Pool.Join] before Close. Close is idempotent.
+// Close ends the pool immediately and waits for its workers, like Python's Pool.terminate and
+// join. Unfinished tasks fail with [ErrClosed]. To complete all tasks, the caller must call
+// [Pool.Finish] and [Pool.Join] before Close. Close is idempotent and returns nil.
 func (p *Pool) Close() error {
 	p.endPool(ErrClosed)
 	<-p.gone
@@ -168,8 +170,9 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// endPool fails the pending tasks and cancels the workers. The workers' tasks fail when the workers
-// have exited.
+// endPool ends the pool for the given cause, unless it has ended: it fails the pending tasks
+// with cause and cancels the workers. It does not wait for them. p.mu must not be held. The
+// workers' tasks fail when the workers have exited.
 func (p *Pool) endPool(cause error) {
 	p.mu.Lock()
 	if p.cause == nil {
@@ -190,7 +193,8 @@ func (p *Pool) endPool(cause error) {
 	}
 }
 
-// endRank records that a rank gets no more workers. The last one releases the pool's resources.
+// endRank records that one rank has no worker and gets no more. It must be called once per rank.
+// The last call releases the pool's resources and closes p.gone.
 func (p *Pool) endRank() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -203,8 +207,9 @@ func (p *Pool) endRank() {
 	close(p.gone)
 }
 
-// submitTasks adds tasks to the pending queue and assigns them. If the pool does not accept them,
-// they fail.
+// submitTasks gives the tasks their ids, adds them to the pending queue and assigns them to
+// workers. If the pool has ended or is finished, they fail with the pool's cause or [ErrClosed].
+// No lock may be held.
 func (p *Pool) submitTasks(tasks []*task) {
 	p.mu.Lock()
 	err := p.cause
@@ -228,7 +233,7 @@ func (p *Pool) submitTasks(tasks []*task) {
 	p.feedWorkers()
 }
 
-// feedWorkers assigns tasks to each worker that may have more.
+// feedWorkers assigns tasks to each worker that may have more. No lock may be held.
 func (p *Pool) feedWorkers() {
 	p.mu.Lock()
 	members := slices.Clone(p.members)
@@ -240,7 +245,8 @@ func (p *Pool) feedWorkers() {
 	}
 }
 
-// startWorker starts a worker of the rank, which is already included in p.lives.
+// startWorker starts a worker of the rank. If that fails, it records the failure and replaces
+// the worker. p.mu must not be held.
 func (p *Pool) startWorker(rank int) {
 	m, err := newMember(p, rank, p.seedOf(rank))
 	if err != nil {
@@ -261,7 +267,8 @@ func (p *Pool) startWorker(rank int) {
 }
 
 // replaceWorker starts the next worker of the rank, after a pause if the previous ones failed to
-// start. If there is nothing left to do, it ends the rank.
+// start. If the pool has ended or no task is left and none can follow, it ends the rank. It must
+// be called once after the end of each worker, with p.mu not held.
 func (p *Pool) replaceWorker(rank int) {
 	p.mu.Lock()
 	over := p.cause != nil || p.isExhausted()
@@ -291,8 +298,9 @@ func (p *Pool) replaceWorker(rank int) {
 	}
 }
 
-// seedOf returns the random seed of the next worker of the rank. The seed depends on the rank and
-// the number of its workers only, so that it is reproducible.
+// seedOf returns the random seed of the next worker of the rank. It counts that worker, so it
+// must be called once for each. The seed depends on the rank and the number of its workers only,
+// so that it is reproducible.
 func (p *Pool) seedOf(rank int) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -300,5 +308,6 @@ func (p *Pool) seedOf(rank int) uint64 {
 	return seed.Of(p.seed, "", rank, p.ranks[rank].hired-1)
 }
 
-// isExhausted reports whether no work is left and none can follow. p.mu must be held.
+// isExhausted reports whether [Pool.Finish] was called and no task is pending or assigned to a
+// worker. p.mu must be held.
 func (p *Pool) isExhausted() bool { return p.finished && p.pending.len() == 0 && p.given == 0 }

@@ -35,9 +35,9 @@ func (r *Result[T]) Ready() bool {
 	}
 }
 
-// Get waits for the result and returns it. The caller must close the result's shared memory, once,
-// even if Get is called repeatedly. If ctx is done first, Get returns its cause. Otherwise the
-// error is the error of the call.
+// Get waits for the result and returns it. It may be called any number of times. The caller must
+// close the result's shared memory, once, even if Get is called repeatedly. If ctx is done
+// first, Get returns its cause. Otherwise the error is the error of the call.
 func (r *Result[T]) Get(ctx context.Context) (T, error) {
 	if !r.Ready() {
 		select {
@@ -66,8 +66,8 @@ func (r *Result[T]) Then(f func(value T, err error)) {
 	})
 }
 
-// onDone calls now immediately if the result is available. Otherwise it registers later, which set
-// calls.
+// onDone calls now immediately if the result is available. Otherwise it registers later, which
+// complete calls on its goroutine.
 func (r *Result[T]) onDone(now, later func(value T, err error)) {
 	r.mu.Lock()
 	if !r.Ready() {
@@ -79,7 +79,8 @@ func (r *Result[T]) onDone(now, later func(value T, err error)) {
 	now(r.value, r.err)
 }
 
-// complete completes the result and calls the registered functions. It must be called once.
+// complete sets the result, value or err, closes r.done, and calls the registered functions. It
+// must be called once.
 func (r *Result[T]) complete(value T, err error) {
 	r.mu.Lock()
 	r.value, r.err = value, err

@@ -48,7 +48,8 @@ func (f *Func2[A, B, Out]) StarMap(ctx context.Context, p *Pool, in iter.Seq2[A,
 	return f.Func.Map(ctx, p, collectPairs(in))
 }
 
-// StarMapAsync submits the pairs to the pool and returns as soon as they are copied.
+// StarMapAsync submits the pairs to the pool and returns as soon as they are copied, like
+// [Func.MapAsync].
 func (f *Func2[A, B, Out]) StarMapAsync(p *Pool, in iter.Seq2[A, B]) *Result[[]Out] {
 	return f.Func.MapAsync(p, collectPairs(in))
 }
@@ -58,7 +59,8 @@ func (f *Func2[A, B, Out]) Apply(ctx context.Context, p *Pool, a A, b B) (Out, e
 	return f.Func.Apply(ctx, p, Pair[A, B]{a, b})
 }
 
-// ApplyAsync submits one pair of arguments to the pool and returns as soon as it is copied.
+// ApplyAsync submits one pair of arguments to the pool and returns as soon as it is copied, like
+// [Func.ApplyAsync].
 func (f *Func2[A, B, Out]) ApplyAsync(p *Pool, a A, b B) *Result[Out] {
 	return f.Func.ApplyAsync(p, Pair[A, B]{a, b})
 }

@@ -12,7 +12,8 @@ const (
 	spreadTime = time.Millisecond
 )
 
-// fairShare returns one worker's share of all pending and assigned tasks. p.mu must be held.
+// fairShare returns the number of tasks that each worker would have if all pending and assigned
+// ones were divided equally, rounded up. p.mu must be held.
 func (p *Pool) fairShare() int {
 	return (p.pending.len() + p.given + p.opts.Workers - 1) / p.opts.Workers
 }
@@ -27,21 +28,23 @@ func (m *member) callsPerWake() int {
 }
 
 // feedWorker assigns as many calls to the worker as it may have. If it remains idle, feedWorker
-// steals calls from other workers.
+// takes calls from the queues of other workers, one at a time. No lock may be held.
 func (m *member) feedWorker() {
 	for m.sendPending(); m.isIdle() && m.p.stealCall(); m.sendPending() {
 	}
 }
 
-// isIdle reports whether the worker is ready and has no calls.
+// isIdle reports whether the worker is ready and has no calls, and may get some. Pool.mu must
+// not be held.
 func (m *member) isIdle() bool {
 	m.p.mu.Lock()
 	defer m.p.mu.Unlock()
 	return m.ready && !m.leaving && len(m.sent) == 0
 }
 
-// stealCall takes one call back from the queue of the worker with the most calls, and reports
-// whether it did. If a worker may keep its calls for now, stealCall schedules another look.
+// stealCall takes one call back from the queue of the worker with the most calls to the pending
+// queue, and reports whether it did. If a worker may keep its calls for now, stealCall calls
+// feedWorkers again later. p.mu must not be held.
 func (p *Pool) stealCall() bool {
 	p.mu.Lock()
 	var from *member
@@ -58,7 +61,8 @@ func (p *Pool) stealCall() bool {
 	return from != nil && from.returnOne()
 }
 
-// scheduleFeed schedules feedWorkers after spreadTime. p.mu must be held.
+// scheduleFeed calls feedWorkers after [spreadTime], on another goroutine, unless a call is
+// scheduled already or the pool has ended. p.mu must be held.
 func (p *Pool) scheduleFeed() {
 	if p.spread == nil && p.cause == nil {
 		p.spread = time.AfterFunc(spreadTime, func() {
@@ -70,15 +74,16 @@ func (p *Pool) scheduleFeed() {
 	}
 }
 
-// returnOne takes one call that the worker has not started back to the pending queue, and reports
-// whether there was one.
+// returnOne takes one call that the worker has not started back to the pending queue, and
+// reports whether there was one. Neither m.feeding nor Pool.mu may be held.
 func (m *member) returnOne() bool {
 	m.feeding.Lock()
 	defer m.feeding.Unlock()
 	return m.takeBackOne(m.p.pending.pushFront) != nil
 }
 
-// takeBackAll takes all calls back that the worker has not started. They are no longer assigned.
+// takeBackAll takes all calls back that the worker has not started, and returns their tasks,
+// which are neither assigned nor pending then. Neither m.feeding nor Pool.mu may be held.
 func (m *member) takeBackAll() (tasks []*task) {
 	m.feeding.Lock()
 	defer m.feeding.Unlock()
@@ -88,8 +93,8 @@ func (m *member) takeBackAll() (tasks []*task) {
 	return tasks
 }
 
-// takeBackOne takes one call back that the worker has not started, and passes its task to add with
-// Pool.mu held. It returns nil if there is none. m.feeding must be held.
+// takeBackOne takes one call back that the worker has not started, and passes its task to add
+// with Pool.mu held. It returns the task, or nil if there is none. m.feeding must be held.
 func (m *member) takeBackOne(add func(...*task)) *task {
 	c, err := m.calls.TryGet()
 	if err != nil {

@@ -1,7 +1,7 @@
 package pool
 
-// A task is a call in the pool, from its submission to its outcome. The outcome is delivered to its
-// owner exactly once.
+// A task is a call of a function with one value or one chunk of values, from its submission to
+// the pool to its outcome. The outcome is delivered to its owner exactly once.
 type task struct {
 	call
 	owner owner
@@ -9,14 +9,16 @@ type task struct {
 	tries int // number of workers that died while running it
 }
 
-// An owner submits tasks and receives their outcomes.
+// An owner submits tasks and receives their outcomes. No lock is held when completeTask is
+// called.
 type owner interface {
 	isDropped() bool                          // no further task should be started
 	isAway() bool                             // no running task should be completed
 	completeTask(t *task, r reply, err error) // delivers the outcome of t: r, unless err is not nil
 }
 
-// deliverReply delivers the reply of a worker.
+// deliverReply delivers the reply r of a worker to the owner of t, and releases the arguments
+// and the results. If the call failed, the error is a [*TaskError].
 func (t *task) deliverReply(r reply) {
 	t.args.releaseBlocks()
 	var err error
@@ -27,16 +29,17 @@ func (t *task) deliverReply(r reply) {
 	r.results.releaseBlocks()
 }
 
-// failLost fails a task with a [*TaskError] because its worker did not reply.
+// failLost fails a task with a [*TaskError] that wraps err, because it has no reply: its worker
+// died, or the call or the reply could not be sent or decoded. No lock may be held.
 func (t *task) failLost(err error) { t.failTask(&TaskError{Func: t.fn, Index: t.first, Err: err}) }
 
-// failTask fails a task with err as it is.
+// failTask fails a task with err as it is, and releases its arguments. No lock may be held.
 func (t *task) failTask(err error) {
 	t.args.releaseBlocks()
 	t.owner.completeTask(t, reply{}, err)
 }
 
-// A queue is a first-in-first-out queue of tasks.
+// A queue is a first-in-first-out queue of tasks. Pool.mu must be held to use it.
 type queue struct {
 	front []*task // returned tasks in reverse order
 	tasks []*task
@@ -71,7 +74,7 @@ func (q *queue) pop() (t *task) {
 	return t
 }
 
-// popAll removes and returns all tasks.
+// popAll removes and returns all tasks in order.
 func (q *queue) popAll() (all []*task) {
 	for t := q.pop(); t != nil; t = q.pop() {
 		all = append(all, t)

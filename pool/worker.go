@@ -11,7 +11,8 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A workerArgs is the argument of a worker.
+// A workerArgs is the argument of [runWorker] in a worker: its ends of the queues, and the
+// initializer.
 type workerArgs struct {
 	Calls   *ipc.Receiver[call] // nil on a goroutine
 	Replies *ipc.Sender[reply]  // nil on a goroutine
@@ -34,8 +35,10 @@ type worker struct {
 // poolWorker is the registered entry point of every worker.
 var poolWorker = shoal.Register("pool", runWorker)
 
-// runWorker runs calls until there are no more or the pool ends. A panic of a task ends the worker,
-// because the task may have left shared state inconsistent for the next one.
+// runWorker is the function of a worker: it runs the initializer, sends a reply with id 0, and
+// runs calls until there are no more, and then returns nil, or until the pool ends. It returns
+// the error of the initializer, if it fails. A panic of a task ends the worker, because the task
+// may have left shared state inconsistent for the next one.
 func runWorker(ctx context.Context, rank int, s workerArgs) error {
 	defer s.closeQueues()
 	w := worker{calls: s.Calls, replies: s.Replies}
@@ -71,7 +74,8 @@ func (s *workerArgs) closeQueues() {
 	}
 }
 
-// runCalls runs calls until there are no more or ctx is done.
+// runCalls runs calls one after another. It returns nil when the queue of calls is finished, and
+// the cause of ctx when ctx is done.
 func (w *worker) runCalls(ctx context.Context) error {
 	for {
 		c, err := w.calls.Get(ctx)
@@ -91,7 +95,8 @@ func (w *worker) runCalls(ctx context.Context) error {
 	}
 }
 
-// answerCall runs one call and sends the reply.
+// answerCall runs the call c, sends the reply, and releases the arguments. It returns an error
+// only if the reply cannot be sent.
 func (w *worker) answerCall(ctx context.Context, c call) error {
 	defer c.args.releaseBlocks()
 	begin := time.Now()
@@ -106,8 +111,9 @@ func (w *worker) answerCall(ctx context.Context, c call) error {
 	return w.replies.Put(ctx, reply{id: c.id, err: err, took: r.took})
 }
 
-// A cancelableCall tracks the running call, so that it can be canceled. Consecutive calls with the
-// same deadline share a context until one of them is canceled.
+// A cancelableCall holds the contexts of the calls of one worker, of which one runs at a time,
+// so that the running one can be canceled. Consecutive calls with the same deadline share a
+// context until one of them is canceled.
 type cancelableCall struct {
 	ctx context.Context // context of the worker
 
@@ -140,7 +146,7 @@ func (b *cancelableCall) beginCall(id uint64, deadline sys.Deadline) context.Con
 	return task
 }
 
-// timedContext returns the context of the task with a deadline. b.mu must be held.
+// timedContext returns b.task with the given deadline. b.mu must be held.
 func (b *cancelableCall) timedContext(deadline sys.Deadline) context.Context {
 	if b.timed == nil || b.deadline != deadline {
 		b.freeTimedContext()
@@ -163,7 +169,7 @@ func (b *cancelableCall) cancelCall() {
 	b.freeTimedContext()
 }
 
-// releaseContexts releases the contexts when the worker ends.
+// releaseContexts releases the contexts. It must be called when the worker ends.
 func (b *cancelableCall) releaseContexts() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -173,7 +179,8 @@ func (b *cancelableCall) releaseContexts() {
 	}
 }
 
-// watchStops cancels calls on request until the worker ends.
+// watchStops cancels the calls with the ids that it receives from stops, until b.ctx is done. It
+// should run on its own goroutine.
 func (b *cancelableCall) watchStops(stops *ipc.Receiver[uint64]) {
 	for id, err := range stops.All(b.ctx) {
 		if err != nil {
