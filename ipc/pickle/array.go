@@ -8,7 +8,8 @@ import (
 
 // An Array is a tensor that Python receives as a numpy.ndarray instead of a torch.Tensor, and a
 // numpy.ndarray that Python sent. It shares the memory of its tensor. Python programs without
-// PyTorch can receive Arrays, but not tensors.
+// PyTorch can receive Arrays, but not tensors. An Array from [Value.Decode] belongs to its
+// Value, so the caller must not close its tensor.
 type Array struct{ Tensor *tensor.Tensor }
 
 // foreignTensors checks tensors that a user passed.
@@ -26,7 +27,8 @@ func checkSendable(t *tensor.Tensor) error {
 	return nil
 }
 
-// checkArray returns an error if NumPy has no dtype for the elements of t.
+// checkArray returns an error that wraps [ErrUnsupported] if NumPy has no dtype for the elements
+// of t, and nil otherwise. t must be open.
 func checkArray(t *tensor.Tensor) error {
 	if numpy.Descr(t.DType().String()) == "" {
 		return unsupported("numpy.ndarray has no dtype %v: send the tensor itself, or its result of "+

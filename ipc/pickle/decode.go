@@ -61,18 +61,21 @@ func (v Value) decode() (any, error) {
 	return d.Lift(tree)
 }
 
-// permitName permits every name, because nothing is executed. Only plain values have constructors;
-// calls of all other names become records.
+// permitName returns the constructor for the class or function g that a pickle names, or nil if
+// it has none, and true: every name is permitted, because nothing is executed. Only plain values
+// have constructors; calls of all other names become records.
 func permitName(g python.Global) (pickle.Constructor, bool) { return value.Names()[g], true }
 
-// A decoder decodes one message.
+// A decoder converts the parsed pickle of one message to Go values. It is used once.
 type decoder struct {
 	value.Lifter
 	tensors []*tensor.Tensor
 	arrays  map[int64]*Array // arrays decoded so far, by the index of their tensor
 }
 
-// decodePersistent returns the tensor or the array of a persistent ID; [Value] has the forms.
+// decodePersistent returns the *tensor.Tensor or the *[Array] for a persistent ID in one of the
+// forms that [Value] documents. It returns [ErrFormat] for another form, an [*IndexError] if the
+// index is out of range, and tensor.ErrClosed if the tensor is closed.
 func (d *decoder) decodePersistent(p *pickle.Persistent) (any, error) {
 	switch id := p.ID.(type) {
 	case int64:
@@ -116,7 +119,8 @@ func (d *decoder) arrayAt(i int64) (*Array, error) {
 	return d.arrays[i], nil
 }
 
-// decodeObject converts a call: a parameter to its tensor, and any other object to a record.
+// decodeObject converts a call in the pickle: a call that creates a torch.nn.Parameter to the
+// parameter's tensor, and any other to a *python.Record.
 func (d *decoder) decodeObject(o *pickle.Object) (any, error) {
 	if o.Class.String() != rebuildParameter {
 		return d.Record(o)

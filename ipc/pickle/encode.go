@@ -33,15 +33,15 @@ const (
 //	tensor.DType, python.Size, python.Device        torch.dtype, torch.Size, torch.device
 //	python.Global                                   a class or a function
 //
-// The tag `torch:"name"` of a struct field sets its key in the dict. A pointer that occurs several
-// times is one object in Python.
+// The tag `torch:"name"` of a struct field sets its key in the dict. A pointer that occurs
+// several times is one object in Python.
 //
-// The Value has views of the tensors in v, so the caller must close it, even after it was sent, and
-// still owns v. A tensor on the heap is moved to shared memory when the Value is sent; see
+// The Value has views of the tensors in v, so the caller must close it, even after it was sent,
+// and still owns v. A tensor on the heap is moved to shared memory when the Value is sent; see
 // Tensor.Share.
 //
 // The error wraps [ErrUnsupported], [ErrLimit], tensor.ErrClosed or shm.ErrNoSpace. Encode then
-// keeps no views.
+// keeps no views. The Value is then zero.
 func Encode(v any) (Value, error) {
 	e := &encoder{index: map[*tensor.Tensor]int64{}}
 	e.Lowerer.Own = e.encodeOwn
@@ -56,7 +56,7 @@ func Encode(v any) (Value, error) {
 	return e.message, nil
 }
 
-// An encoder encodes one message.
+// An encoder encodes one message. It is used once. If it fails, the caller must close message.
 type encoder struct {
 	value.Lowerer
 	message Value
@@ -71,7 +71,10 @@ func (e *encoder) marshal(v any) ([]byte, error) {
 	return pickle.Marshal(low, protocol)
 }
 
-// encodeOwn encodes the values that the pickle does not contain. ok is false for any other value.
+// encodeOwn encodes tensors and arrays, which the pickle refers to by persistent IDs, as low,
+// and returns [ErrUnsupported] for values that cannot be sent to Python. ok is false, and the
+// other results are nil, for values of other types, which the caller must encode. A nil pointer
+// has a nil low: None.
 func (e *encoder) encodeOwn(v any) (low any, ok bool, err error) {
 	switch v := v.(type) {
 	case *tensor.Tensor:
@@ -107,7 +110,9 @@ func (e *encoder) encodeArray(a Array) (any, error) {
 	return &pickle.Persistent{ID: python.Tuple{arrayMark, i}}, err
 }
 
-// indexOf returns the index of t in the message. The first time it adds a view of t to the message.
+// indexOf returns the index of t in the tensors of the message. The first time it adds a view of
+// t to the message. It returns tensor.ErrClosed if t is nil or closed, and [ErrUnsupported] if t
+// is on a device.
 func (e *encoder) indexOf(t *tensor.Tensor) (int64, error) {
 	if i, ok := e.index[t]; ok {
 		return i, nil

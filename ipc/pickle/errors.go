@@ -53,8 +53,9 @@ func unsupported(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrUnsupported, fmt.Sprintf(format, args...))
 }
 
-// convertError wraps an error of the packages that read and write pickles in one of the errors of
-// this package.
+// convertError returns err, wrapped together with [ErrUnsupported] or [ErrFormat] if it is a
+// corresponding error of the packages that read and write pickles. Other errors are returned
+// unchanged.
 func convertError(err error) error {
 	switch {
 	case errors.Is(err, ErrFormat), errors.Is(err, ErrUnsupported), errors.Is(err, ErrLimit):

@@ -16,10 +16,10 @@ import (
 //	}
 //	rollout, err := pickle.DecodeAs[Rollout](message)
 //
-// The tags are as for [Encode]. A number must fit its target, and every key of the dict must have
-// a field; a field without a key is zero. A numpy.ndarray may also be a *tensor.Tensor or an Array.
-// Otherwise DecodeAs is like [Value.Decode], with the same errors and the same ownership of
-// tensors.
+// The tags are as for [Encode]. A number must fit its target, and every key of the dict must
+// have a field; a field without a key is zero. A numpy.ndarray may also be a *tensor.Tensor or
+// an Array. The error wraps [ErrUnsupported] if a value does not fit its target. Otherwise
+// DecodeAs is like [Value.Decode], with the same errors and the same ownership of tensors.
 func DecodeAs[T any](v Value) (T, error) {
 	var to T
 	got, err := v.Decode()
@@ -35,7 +35,8 @@ func DecodeAs[T any](v Value) (T, error) {
 // assigner converts decoded values.
 var assigner = value.Assigner{Own: assignOwn}
 
-// assignOwn stores arrays. ok is false for any other value.
+// assignOwn stores v in dst and returns true if v is an *[Array] and dst is a *tensor.Tensor or
+// an Array. Otherwise it returns false, and the caller must assign v.
 func assignOwn(dst reflect.Value, v any) (ok bool, err error) {
 	a, ok := v.(*Array)
 	switch {

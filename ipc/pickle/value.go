@@ -42,8 +42,10 @@ type Value struct {
 // maxInline is the maximum length of Value.Pickle that SetPickle sets.
 const maxInline = 1 << 20
 
-// SetPickle stores a pickle in v. A short one is borrowed: the caller must not change b. A long one
-// is copied to shared memory; the error then wraps shm.ErrNoSpace if the domain is full.
+// SetPickle stores the pickle b in v, in place of the current one. A pickle of at most 1 MiB is
+// borrowed: the caller must not change b afterwards. A longer one is copied to shared memory,
+// which [Value.Close] closes; the error then wraps shm.ErrNoSpace if the domain is full.
+// SetPickle does not close a previous v.Long.
 func (v *Value) SetPickle(b []byte) error {
 	if len(b) <= maxInline {
 		v.Pickle, v.Long = b, nil
@@ -58,8 +60,9 @@ func (v *Value) SetPickle(b []byte) error {
 	return nil
 }
 
-// Bytes returns the pickle. It is valid until v is closed. The error wraps [ErrFormat] if Long has
-// another form than a pickle, or tensor.ErrClosed if v is closed.
+// Bytes returns the pickle, from v.Pickle or v.Long. The caller must not modify it, and must not
+// use it after v is closed. The error wraps [ErrFormat] if Long has another form than a pickle,
+// or tensor.ErrClosed if v is closed.
 func (v Value) Bytes() ([]byte, error) {
 	if v.Long == nil {
 		return v.Pickle, nil
@@ -75,13 +78,14 @@ func (v Value) Bytes() ([]byte, error) {
 	return tensor.Bytes(v.Long), nil
 }
 
-// isLine reports whether t has consecutive bytes in host memory.
+// isLine reports whether t is a one-dimensional, contiguous tensor of bytes in host memory, as
+// Value.Long must be. t must be open.
 func isLine(t *tensor.Tensor) bool {
 	return t.DType() == tensor.Uint8 && t.Dims() == 1 && t.IsContiguous() && t.Device() == nil
 }
 
-// Close closes the tensors. It is idempotent. A decoded value has the tensors of its Value, so the
-// caller must not use them after Close.
+// Close closes the tensors of v, including Long. It is idempotent. A decoded value has the
+// tensors of its Value, so the caller must not use them after Close.
 func (v Value) Close() error {
 	var errs []error
 	for i, t := range append(v.Tensors[:len(v.Tensors):len(v.Tensors)], v.Long) {
