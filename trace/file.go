@@ -27,7 +27,8 @@ const (
 	closing = "\n]\n"
 )
 
-// A file is a trace file in Chrome's JSON format.
+// A file is a trace file in Chrome's JSON format that is being written. One goroutine may use it
+// at a time.
 type file struct {
 	path   string
 	f      *os.File
@@ -44,8 +45,9 @@ func createFile(path string, zero int64) (*file, error) {
 	return f, f.rewriteFile(first, true)
 }
 
-// rewriteFile replaces the file by a copy with all events. If blanks is true, the copy is padded to
-// size bytes; otherwise size must be 0.
+// rewriteFile replaces the file at f.path by a copy with all events written so far, and
+// continues with the copy; the first call creates the file. Buffered events are not written. If
+// blanks is true, the copy is padded to size bytes; otherwise size must be 0.
 func (f *file) rewriteFile(size int64, blanks bool) error {
 	w, err := safefile.NewReplacement(f.path)
 	if err != nil {
@@ -85,7 +87,8 @@ func (f *file) closeFile() error {
 	return f.f.Close()
 }
 
-// finishFile replaces the file by one without trailing blanks and closes it.
+// finishFile replaces the file by one without trailing blanks and closes it. f must not be used
+// afterwards. Buffered events must have been written.
 func (f *file) finishFile() error {
 	return errors.Join(f.rewriteFile(0, false), f.closeFile())
 }
@@ -101,7 +104,8 @@ type event struct {
 	Args     map[string]any `json:"args,omitempty"`
 }
 
-// writeLetter writes the events of a letter.
+// writeLetter writes the events of a letter to the file: the names of the process and of new
+// tracks, the spans, and the number of lost spans.
 func (f *file) writeLetter(l letter) error {
 	var all []event
 	if f.named[l.PID] != l.Process {
@@ -133,7 +137,8 @@ func (f *file) writeLetter(l letter) error {
 	return f.flushPage()
 }
 
-// formatMicros formats nanoseconds as decimal microseconds.
+// formatMicros returns ns, a number of nanoseconds, as a decimal number of microseconds with
+// three digits after the point.
 func formatMicros(ns int64) json.Number {
 	sign := ""
 	if ns < 0 {
@@ -142,8 +147,8 @@ func formatMicros(ns int64) json.Number {
 	return json.Number(fmt.Sprintf("%s%d.%03d", sign, ns/1000, ns%1000))
 }
 
-// addEvent buffers an event. If the event does not fit into the current page, addEvent first writes
-// the buffered events, and enlarges the file if necessary.
+// addEvent buffers an event until flushPage. If the event does not fit into the current page,
+// addEvent first writes the buffered events, and enlarges the file if necessary.
 func (f *file) addEvent(e event) error {
 	b, err := json.Marshal(e)
 	if err != nil {
@@ -169,7 +174,8 @@ func (f *file) addEvent(e event) error {
 	return nil
 }
 
-// flushPage writes the buffered events.
+// flushPage writes the buffered events to the file by one write. It does nothing if there are
+// none.
 func (f *file) flushPage() error {
 	if len(f.page) == 0 {
 		return nil

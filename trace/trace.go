@@ -21,8 +21,9 @@ const (
 	each    = 1 << 10                // maximum number of spans in a letter
 )
 
-// A Trace is a process's handle to a trace file. It can be sent to other processes. Its methods may
-// be called from several goroutines, and on nil.
+// A Trace is a process's handle to a trace file. [Create] makes it. It can be sent to other
+// processes, which get handles of their own and must close them. Its methods may be called from
+// several goroutines, and on nil.
 type Trace struct {
 	sender *ipc.Sender[letter]
 	root   *root // only in the process that called Create
@@ -48,7 +49,7 @@ type root struct {
 	err    error // first error of the file
 }
 
-// A letter is a message from a process to the one that writes the file.
+// A letter is a message with tracks and spans from a process to the one that writes the file.
 type letter struct {
 	PID     int
 	Process string // process name
@@ -68,7 +69,8 @@ type span struct {
 	Begin, End int64 // nanoseconds on the machine's monotonic clock
 }
 
-// Create creates the file at path, replacing an existing one, and records spans in it. The caller
+// Create creates the file at path, replacing an existing one, and returns a Trace that records
+// spans in it. This process writes the file, on a goroutine that runs until Close. The caller
 // must close the Trace.
 func Create(path string) (*Trace, error) {
 	t := newTrace()
@@ -91,7 +93,9 @@ func newTrace() *Trace {
 	return &Trace{zero: time.Now(), at: int64(sys.Monotonic())}
 }
 
-// serveQueue writes the letters from the queue to the file until ctx ends and the queue is empty.
+// serveQueue writes the letters from the queue to the file until ctx is done and the queue is
+// empty, and then closes r.served. After the first error of the file, which it stores in r.err,
+// it discards letters.
 func (r *root) serveQueue(ctx context.Context) {
 	defer close(r.served)
 	for {
@@ -110,8 +114,9 @@ func (r *root) serveQueue(ctx context.Context) {
 // tracks is the number of tracks that this process has created.
 var tracks atomic.Int32
 
-// Track creates a track of this process. The spans of a track must follow each other or nest, as
-// the activities of one goroutine do.
+// Track creates a track of this process with the given name; only its first 200 bytes are shown.
+// It returns nil if t is nil. The spans of a track must follow each other or nest, as the
+// activities of one goroutine do.
 func (t *Trace) Track(name string) *Track {
 	if t == nil {
 		return nil
@@ -124,7 +129,8 @@ func (t *Trace) Track(name string) *Track {
 	return k
 }
 
-// addSpan records a finished span. It drops the span if too many are unsent.
+// addSpan records a finished span. It drops and counts the span if [most] spans are unsent, and
+// drops it if t is closed.
 func (t *Trace) addSpan(s span) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,7 +145,8 @@ func (t *Trace) addSpan(s span) {
 	t.scheduleFlush()
 }
 
-// scheduleFlush schedules a Flush. The caller must hold t.mu.
+// scheduleFlush schedules a Flush after [often], unless one is scheduled already or t is closed.
+// The caller must hold t.mu.
 func (t *Trace) scheduleFlush() {
 	if t.timer == nil && !t.closed {
 		t.timer = time.AfterFunc(often, t.Flush)
@@ -147,7 +154,7 @@ func (t *Trace) scheduleFlush() {
 }
 
 // Flush sends the recorded spans to the process that writes the file. It does not block: if the
-// queue is full, the remaining spans are sent later.
+// queue is full, the remaining spans are sent later. It is a no-op if t is nil.
 func (t *Trace) Flush() {
 	if t == nil {
 		return
@@ -174,8 +181,9 @@ func (t *Trace) Flush() {
 	}
 }
 
-// restoreUnsent puts unsent data back if it can be sent later. Otherwise it discards the data,
-// without counting it as lost. The caller must not hold t.mu.
+// restoreUnsent puts data that a Flush could not send back, before newer data, if later is true:
+// the queue was full. Otherwise it discards the data, without counting it as lost. The caller
+// must not hold t.mu.
 func (t *Trace) restoreUnsent(fresh []trackName, spans []span, lost int, later bool) {
 	if !later {
 		return
@@ -230,7 +238,8 @@ func init() { codec.Custom((*Trace).marshal, (*Trace).unmarshal) }
 // marshal encodes the sending end of the queue, so that a Trace may be part of a message.
 func (t *Trace) marshal(e *codec.Encoder) error { return codec.Encode(e, *t.sender) }
 
-// unmarshal decodes a Trace.
+// unmarshal decodes a Trace, which the receiver must close. Its times refer to this process's
+// clock.
 func (t *Trace) unmarshal(d *codec.Decoder) error {
 	sender, err := codec.Decode[ipc.Sender[letter]](d)
 	*t = Trace{zero: time.Now(), at: int64(sys.Monotonic()), sender: &sender}

@@ -20,8 +20,10 @@ func (k *Track) Now() time.Time {
 	return time.Now()
 }
 
-// Span records an activity that lasted from begin to end. It is a no-op if k is nil, or if either
-// time is the zero time.
+// Span records an activity that lasted from begin to end. It is a no-op if k is nil, if either
+// time is the zero time, or if the Trace is closed. begin and end should be results of
+// [Track.Now] in this process, because the conversion uses its monotonic clock. Only the first
+// 200 bytes of the name are recorded.
 func (k *Track) Span(name string, begin, end time.Time) {
 	if k == nil || begin.IsZero() || end.IsZero() {
 		return
@@ -29,7 +31,8 @@ func (k *Track) Span(name string, begin, end time.Time) {
 	k.t.addSpan(span{k.id, shortenName(name), k.t.monotonicTime(begin), k.t.monotonicTime(end)})
 }
 
-// monotonicTime converts a time of this process to nanoseconds on the machine's monotonic clock.
+// monotonicTime converts at, a time that this process has read, to nanoseconds on the machine's
+// monotonic clock.
 func (t *Trace) monotonicTime(at time.Time) int64 { return t.at + int64(at.Sub(t.zero)) }
 
 // longest is the maximum length of a name in bytes; longer names are truncated.
