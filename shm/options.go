@@ -1,7 +1,7 @@
 package shm
 
-// Options are the options of a new domain. The zero value contains the defaults. They are passed to
-// shoal.SetMemory.
+// Options are the options of a new domain, the shared memory of one program. The zero value
+// contains the defaults. They are passed to shoal.SetMemory.
 type Options struct {
 	// Budget is the maximum number of bytes that the domain may commit. 0 means the memory that the
 	// machine and the cgroup have free at the start. If the system refuses that much address space

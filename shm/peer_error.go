@@ -2,7 +2,8 @@ package shm
 
 import "fmt"
 
-// A PeerError reports the death of another process.
+// A PeerError reports the death of another process, and its effect on the caller: [errors.Is]
+// finds the effect, such as [ErrOwnerDied], in Cause.
 type PeerError struct {
 	PID   int   // process id in this process's namespace; 0 on another machine, or not started
 	Seat  int   // its seat in the domain, 0 to 255; -1 if unknown

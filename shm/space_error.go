@@ -43,7 +43,8 @@ func (e *SpaceError) Error() string {
 // Unwrap returns ErrNoSpace.
 func (e *SpaceError) Unwrap() error { return ErrNoSpace }
 
-// Unread describes the unread messages in one queue, and the memory that only they hold.
+// Unread describes the unread messages in one queue of the domain, and the memory that only they
+// hold.
 type Unread struct {
 	Queue    string // block of the queue, as printed by shoal inspect
 	Name     string // bound name of the queue, or empty

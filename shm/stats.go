@@ -1,7 +1,8 @@
 package shm
 
-// Stats contains the counters of a domain. They are not read atomically: counters may be
-// inconsistent if processes allocate and free concurrently.
+// Stats contains the counters of a domain, of all its processes together. shoal.MemoryStats
+// returns it. They are not read atomically: counters may be inconsistent if processes allocate
+// and free concurrently.
 type Stats struct {
 	Participants int   // living participants
 	Limit        int64 // budget in bytes
@@ -19,7 +20,8 @@ type Stats struct {
 	Retries      int   // tasks repeated by pools, by pool.Options.Retries
 }
 
-// A Report describes a domain: its counters, its largest memory holders and its names.
+// A Report describes a domain, as one of its processes has reported it to shoal.Inspect: its
+// counters, its largest memory holders and its names.
 type Report struct {
 	PID     int // process id of the process that created the report
 	Seat    int // seat of that process in the domain, 0 to 255
