@@ -13,14 +13,15 @@ import (
 )
 
 // Observe registers the figures of this process's domain with a provider, or with the global
-// provider of package otel if provider is nil. The names are as in package metrics, but with dots:
-// shoal.memory.used corresponds to shoal_memory_used_bytes. All processes of a program share one
-// domain, so only one should call Observe, usually the root. It may be called before the process
-// has a domain: until then the domain's totals are 0. Observe returns an error if the provider
-// rejects an instrument.
+// provider of package otel if provider is nil. The names are as in package metrics, but with
+// dots: shoal.memory.used corresponds to shoal_memory_used_bytes. All processes of a program
+// share one domain, so only one should call Observe, usually the root. It may be called before
+// the process has a domain: until then the domain's totals are 0. Observe returns an error if
+// the provider rejects an instrument or the callback; then nothing remains registered.
 //
-// The provider's reader determines when the shared memory is read. A reading takes about 5 ms with
-// 100,000 blocks. The caller may end it with Unregister of the [metric.Registration].
+// The provider's reader determines when the shared memory is read. A reading takes about 5 ms
+// with 100,000 blocks. Readings go on until the caller calls Unregister of the returned
+// [metric.Registration].
 func Observe(provider metric.MeterProvider) (metric.Registration, error) {
 	if provider == nil {
 		provider = otel.GetMeterProvider()

@@ -22,8 +22,8 @@ import (
 // scope is the instrumentation scope.
 const scope = "github.com/shoal-mp/shoal/shoalotel"
 
-// tracer looks up the provider on each call, because a program may set it after this package was
-// initialized.
+// tracer returns the tracer of this package from the global provider. It looks up the provider
+// on each call, because a program may set it after this package was initialized.
 func tracer() trace.Tracer {
 	return otel.GetTracerProvider().Tracer(scope, schema)
 }
@@ -51,7 +51,9 @@ func Attributes() []attribute.KeyValue {
 		semconv.ProcessPID(i.PID)}
 }
 
-// NewShared calls [tensor.NewShared] within a span "allocate". The caller must close the tensor.
+// NewShared calls [tensor.NewShared] within a span "allocate". The span ends before NewShared
+// returns, and records the error. The caller must close the tensor. The errors are those of
+// tensor.NewShared.
 func NewShared(ctx context.Context, dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 	_, span := tracer().Start(ctx, "allocate")
 	defer span.End()
@@ -63,9 +65,9 @@ func NewShared(ctx context.Context, dt tensor.DType, shape ...int) (*tensor.Tens
 	return t, err
 }
 
-// Put puts v into q within a producer span "put". The message carries the context of that span. q
-// may be an [ipc.Queue], an [ipc.Sender] or anything else with this Put method. It returns the
-// error of q.
+// Put puts v into q within a producer span "put". The message carries the context of that span.
+// The caller must still close v. q may be an [ipc.Queue], an [ipc.Sender] or anything else with
+// this Put method. It returns the error of q.
 func Put[T any](ctx context.Context, q interface {
 	Put(context.Context, Traced[T]) error
 }, v T) error {
@@ -77,13 +79,14 @@ func Put[T any](ctx context.Context, q interface {
 	return err
 }
 
-// Get takes a value from q. q may be an [ipc.Queue], an [ipc.Receiver] or anything else with this
-// Get method. It returns the error of q.
+// Get takes a value from q. q may be an [ipc.Queue], an [ipc.Receiver] or anything else with
+// this Get method. It returns the value, or the error of q. The caller must close the value's
+// shared memory.
 //
 // The consumer span "get" covers the call. It is a child of the sender's span with a link to the
-// span of ctx; if the message has no trace context, it is a child of the span of ctx. Get returns
-// ctx with the span "get", which should be used for work on the value. If err is not nil, it
-// returns ctx unchanged.
+// span of ctx; if the message has no trace context, it is a child of the span of ctx. Get
+// returns ctx with the span "get", which should be used for work on the value. If err is not
+// nil, it returns ctx unchanged.
 //
 // A Get that took no message records no span.
 func Get[T any](ctx context.Context, q interface {
@@ -110,7 +113,8 @@ func Get[T any](ctx context.Context, q interface {
 	return sent, t.Value, nil
 }
 
-// tookNothing reports whether a Get with this error left all messages in the queue.
+// tookNothing reports whether err is an error of a Get that left all messages in the queue,
+// because none arrived. It is false for nil and for a message that could not be decoded.
 func tookNothing(err error) bool {
 	return errors.Is(err, ipc.ErrClosed) || errors.Is(err, ipc.ErrEmpty) ||
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
@@ -125,14 +129,15 @@ func Close(ctx context.Context, c io.Closer) error {
 	return err
 }
 
-// setTypeAttribute records the type of a message's value.
+// setTypeAttribute records T, the type of a message's value, as an attribute of the span.
 func setTypeAttribute[T any](span trace.Span) {
 	if span.IsRecording() {
 		span.SetAttributes(attribute.String("shoal.type", reflect.TypeFor[T]().String()))
 	}
 }
 
-// recordError records err in the span if it is not nil.
+// recordError records err in the span, as its status and the attribute error.type. It does
+// nothing if err is nil.
 func recordError(span trace.Span, err error) {
 	if err != nil {
 		span.SetAttributes(semconv.ErrorType(err))

@@ -7,8 +7,9 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 )
 
-// A Traced is a value with the trace context of its sender. It can be sent wherever the value can:
-// through queues and pipes, as the argument of a worker, under a name.
+// A Traced is a value with the trace context of its sender. It can be sent wherever the value
+// can: through queues and pipes, as the argument of a worker, under a name. [NewTraced] makes
+// it. Its shared memory is the shared memory of Value, which the receiver must close.
 type Traced[T any] struct {
 	// Carrier contains the fields written by the propagator, such as "traceparent". It is nil
 	// without a trace.
@@ -30,7 +31,8 @@ func NewTraced[T any](ctx context.Context, v T) Traced[T] {
 }
 
 // Context returns ctx with the trace context of the message, so that spans started with it are
-// children of the sender's span. It returns ctx if the message has no valid trace context.
+// children of the sender's span. It returns ctx unchanged if the message has no valid trace
+// context.
 func (t Traced[T]) Context(ctx context.Context) context.Context {
 	if len(t.Carrier) == 0 {
 		return ctx
