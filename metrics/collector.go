@@ -9,15 +9,16 @@ import (
 	"github.com/shoal-mp/shoal/internal/figures"
 )
 
-// A Collector collects the metrics of this process's domain at each scrape. It may be used from
-// several goroutines.
+// A Collector is a [prometheus.Collector] that reads the metrics of this process's domain at
+// each scrape. [NewCollector] makes it. It may be used from several goroutines.
 type Collector struct{}
 
-// NewCollector returns a Collector for a [prometheus.Registerer]. A registry must not contain more
-// than one.
+// NewCollector returns a Collector for a [prometheus.Registerer]. A registry must not contain
+// more than one: registering a second one fails.
 func NewCollector() *Collector { return &Collector{} }
 
-// Handler returns a handler that serves only the metrics of this package.
+// Handler returns a handler that serves the metrics of this process's domain, and no others,
+// from a registry of its own.
 func Handler() http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(NewCollector())
@@ -35,14 +36,15 @@ func describe() map[*figures.Figure]*prometheus.Desc {
 	return all
 }
 
-// Describe implements [prometheus.Collector].
+// Describe implements [prometheus.Collector]: it sends the description of each metric to out.
 func (*Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range descriptions {
 		out <- d
 	}
 }
 
-// Collect implements [prometheus.Collector]. It reads the current state of the shared memory.
+// Collect implements [prometheus.Collector]. It reads the current state of the shared memory and
+// sends one sample per metric and set of labels to out.
 func (*Collector) Collect(out chan<- prometheus.Metric) {
 	figures.Read(func(f *figures.Figure, v int64, labels ...string) {
 		kind := prometheus.GaugeValue
