@@ -50,20 +50,22 @@ type Options struct {
 	Fingerprint [sha256.Size]byte
 }
 
-// secureOptions returns the options of the connection. TLS is always enabled.
+// secureOptions returns o as options of package secure, which always enables TLS.
 func (o Options) secureOptions() secure.Options {
 	return secure.Options{Key: o.Key, TLS: o.TLS, Fingerprint: o.Fingerprint}
 }
 
-// A Listener serves a manager until it is closed.
+// A Listener serves the clients of one manager on other machines until it is closed. [Listen]
+// makes it. Its methods may be called from several goroutines.
 type Listener struct {
 	l   *secure.Listener
 	ctx context.Context
 	end context.CancelFunc
 }
 
-// Listen serves m at a TCP address such as ":7000", or ":0" for a free port. The caller must close
-// the listener, and must close m only after it. It returns [ErrKey] if Options.Key is empty.
+// Listen serves m in the background at a TCP address such as ":7000", or ":0" for a free port.
+// The caller must close the listener, and must close m only after it. It returns [ErrKey] if
+// opts.Key is empty, and otherwise the error of listening.
 func Listen(m *manager.Manager, addr string, opts Options) (*Listener, error) {
 	l := new(Listener)
 	l.ctx, l.end = context.WithCancel(context.Background())
