@@ -97,8 +97,8 @@ func (c *PipeEnd[S, R]) recvBody(ctx context.Context, read func(*codec.Decoder) 
 }
 
 // getBody receives a message and calls read to decode it. It returns the errors of
-// [Receiver.Get], or the error of read; in both of the last cases the message was taken. read
-// must not retain the decoder's memory: it is reused after read returns.
+// [Receiver.Get], or the error of read, after which the message is lost. read must not retain
+// the decoder's memory: it is reused after read returns.
 func (r *Receiver[T]) getBody(ctx context.Context, read func(*codec.Decoder) error) error {
 	if err := r.end.beginOp(); err != nil {
 		return err

@@ -166,10 +166,10 @@ func (j *JoinableQueue[T]) isIdle(permits int) bool {
 	return permits == maxCount && j.in.end.isEmpty()
 }
 
-// isDone reports whether the queue is empty and every received task is done. It locks the mutex,
-// so no task is taken meanwhile. If so, and a process died with outstanding tasks since the last
-// report, the error wraps [ErrTasksLost]. isDone must read the permits before the queue: a
-// worker may put a new task and then return its permit, in this order.
+// isDone reports whether the queue is empty and every received task is done. If it is, and a
+// process died with outstanding tasks since the last report, the error wraps [ErrTasksLost].
+// isDone holds the mutex, so no task is taken meanwhile. It must read the permits before the
+// queue: a worker may put a new task and then return its permit, in this order.
 func (j *JoinableQueue[T]) isDone(ctx context.Context) (done bool, err error) {
 	if err := j.lockMutex(ctx); err != nil {
 		return false, err

@@ -113,10 +113,10 @@ func (l *Latest[T]) Version() uint64 {
 	return end.ring.Version()
 }
 
-// Wait blocks until the version is greater than after, and returns that value with its version.
-// If after is 0, Wait is like Load. A slow caller skips intermediate versions. It returns
-// [ErrClosed], or an error that wraps the error of ctx. The caller must close the shared memory
-// of the value.
+// Wait blocks until the version is greater than after, and returns the latest value with its
+// version. If after is 0, Wait is like Load. A slow caller skips intermediate versions. It
+// returns [ErrClosed], or an error that wraps the error of ctx. The caller must close the shared
+// memory of the value.
 func (l *Latest[T]) Wait(ctx context.Context, after uint64) (v T, version uint64, err error) {
 	end := l.out.end
 	if err := end.beginOp(); err != nil {

@@ -162,7 +162,7 @@ func (l *Listener[T]) storeConn(c *Conn[T]) error {
 // returned are closed. It is idempotent.
 func (l *Listener[T]) Close() error {
 	l.mu.Lock()
-	l.end() // keep stores nothing from here on
+	l.end() // storeConn stores nothing from here on
 	l.mu.Unlock()
 	err := l.sock.Close()
 	if errors.Is(err, os.ErrClosed) {

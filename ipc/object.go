@@ -197,8 +197,8 @@ func (o *object) marshal(e *codec.Encoder) error {
 	return nil
 }
 
-// readObject decodes an object. It returns [ErrType] if the encoded name differs from name. It
-// returns [ErrNotObject] if the block does not contain an object of the given form.
+// readObject decodes an object. It returns [ErrType] if the encoded name differs from name, and
+// [ErrNotObject] if the block does not contain an object of the given form.
 func readObject(dec *codec.Decoder, name string, form arena.Form) (*object, error) {
 	d, err := arena.Default()
 	if err != nil {

@@ -115,8 +115,9 @@ func (r *Receiver[T]) getValue(ctx context.Context, in *incoming) (v T, err erro
 	return r.decodeMessage(in)
 }
 
-// getMessage waits for a message and takes it into in. The caller must release the message by
-// decodeMessage, endDecode or Discard. The errors are the same as for [Receiver.Get].
+// getMessage waits for a message, takes it from the queue and stores it in in. The caller must
+// release the message by decodeMessage, endDecode or Discard. The errors are the same as for
+// [Receiver.Get].
 func (r *Receiver[T]) getMessage(ctx context.Context, in *incoming) error {
 	if ctx.Err() == context.Canceled { // after a deadline, an available message is still taken
 		return contextError(ctx, "get", ErrEmpty)

@@ -79,8 +79,9 @@ func (s *Sender[T]) PutN(ctx context.Context, vs []T) (n int, err error) {
 }
 
 // tryPutN puts a batch of the first values of vs without blocking, and returns the number of
-// values put. It returns 0 if the first value must be put by [Sender.sendValue]: if the queue is
-// full, ctx is canceled, or the value cannot be in a batch.
+// values put. It returns 0 if the first value must be put by [Sender.sendValue]: if vs has one
+// value only, the queue has room for one at most, ctx is canceled, or the value cannot be in a
+// batch.
 func (s *Sender[T]) tryPutN(ctx context.Context, o *outgoing, vs []T) int {
 	ring := s.end.ring
 	most := min(len(vs), arena.MaxBatch, ring.Room())
