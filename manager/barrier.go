@@ -66,9 +66,9 @@ func (b *Barrier) runAction(ctx context.Context, turn uint64) error {
 	return fmt.Errorf("%w: %w", ErrBroken, err)
 }
 
-// endRound reports to the server whether the action of round turn succeeded, as well says. The
-// server then releases the other callers or breaks the barrier. It returns [ErrBroken] if the
-// barrier was broken or reset during the action.
+// endRound reports the outcome of the action of round turn to the server: well is true if it
+// succeeded. The server then releases the other callers or breaks the barrier. It returns
+// [ErrBroken] if the barrier was broken or reset during the action.
 func (b *Barrier) endRound(ctx context.Context, turn uint64, well bool) error {
 	return b.callRegardless(ctx, barrierEnd, encodeArg(turn), encodeArg(well))
 }

@@ -18,8 +18,8 @@ func NewCond(ctx context.Context, m *Manager) (*Cond, error) {
 // Wait releases the lock, which the caller must hold, blocks until a notification arrives, and
 // acquires the lock again to the previous depth. It returns [ErrNotOwner] if the caller does not
 // hold the lock. If ctx is done first, Wait returns an error that wraps its cause, and the
-// caller does not hold the lock. With [ErrOwnerDied] it does, as after Lock. The caller should
-// check its condition in a loop; see [Cond.WaitFor].
+// caller does not hold the lock. With [ErrOwnerDied] the caller holds the lock, as after Lock.
+// The caller should check its condition in a loop; see [Cond.WaitFor].
 func (c *Cond) Wait(ctx context.Context) error {
 	return c.callUndo(ctx, condGiveUp.bareRequest, condWait).noResult()
 }

@@ -94,8 +94,8 @@ var encoders = sync.Pool{New: func() any { return new(codec.Encoder) }}
 // keepBytes limits the buffer that a pooled encoder keeps, in bytes.
 const keepBytes = 64 << 10
 
-// releaseArg releases the argument. It must be called once, unless a.err is set. sent reports
-// whether the server received the value.
+// releaseArg releases the argument. It must be called once, and must not be called if a.err is
+// set. sent reports whether the server received the value.
 func (a *argument) releaseArg(sent bool) {
 	a.encoder.Done(sent)
 	if cap(a.body) <= keepBytes {

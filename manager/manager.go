@@ -84,8 +84,8 @@ func Start(ctx context.Context) (*Manager, error) {
 
 // Close ends the server if m was returned by [New] or [Start]; then the calls of all its proxies
 // in this process return [ErrClosed]. Otherwise it only closes m, and existing proxies remain
-// usable. Later methods of m return [ErrClosed]. The error is the one with which the server
-// ended. Close is idempotent.
+// usable. Later methods of m return [ErrClosed]. If Close ends the server, it waits for that and
+// returns the server's error. Close is idempotent.
 func (m *Manager) Close() error {
 	if m.c == nil || m.closed.Swap(true) {
 		return nil

@@ -27,7 +27,7 @@ type object struct {
 }
 
 // A kind is a type of objects: its constructor and its methods. For each object they run one at
-// a time. Kinds are made before the program's main function and do not change after that.
+// a time. Kinds are made by package initializers and do not change after that.
 type kind struct {
 	name    string
 	make    func(c *call) (any, error)

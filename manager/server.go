@@ -81,7 +81,7 @@ func (s *server) openManager() (*Manager, error) {
 }
 
 // serveLanes serves until the server's context is done, and then releases all resources and
-// returns the error of that. It must be called once, on a goroutine of its own.
+// returns the error of releasing them. It must be called once, on a goroutine of its own.
 func (s *server) serveLanes() error {
 	defer s.end()
 	for s.ctx.Err() == nil {
@@ -321,7 +321,7 @@ func (l *served) endTxn(commit bool) error {
 }
 
 // identifyBlocks adds one result to the call: for each block given by argument 0, the id of the
-// object that it is the life of, [anyBlock] for other blocks of proxies, and 0 for blocks of
+// object that the block keeps alive, [anyBlock] for other blocks of proxies, and 0 for blocks of
 // other values.
 func (l *served) identifyBlocks(c *call) error {
 	handles, err := decodeArg[[]uint64](c, 0)
