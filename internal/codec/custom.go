@@ -255,8 +255,8 @@ func (marshalerCodec) decode(d *Decoder, v reflect.Value) error {
 	return v.Addr().Interface().(Unmarshaler).UnmarshalWire(d)
 }
 
-// A binaryCodec is the codec of types with the methods MarshalBinary and UnmarshalBinary, the
-// result of which it writes as bytes.
+// A binaryCodec is the codec of types with the methods MarshalBinary and UnmarshalBinary. It
+// writes the result of MarshalBinary as bytes.
 type binaryCodec struct{}
 
 func (binaryCodec) encode(e *Encoder, v reflect.Value) error {
@@ -277,8 +277,8 @@ func (binaryCodec) decode(d *Decoder, v reflect.Value) error {
 	return nil
 }
 
-// A textCodec is the codec of types with the methods MarshalText and UnmarshalText, the result
-// of which it writes as a string.
+// A textCodec is the codec of types with the methods MarshalText and UnmarshalText. It writes
+// the result of MarshalText as a string.
 type textCodec struct{}
 
 func (textCodec) encode(e *Encoder, v reflect.Value) error {

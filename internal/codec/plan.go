@@ -88,8 +88,9 @@ func Check[T any]() error {
 
 // Encode writes v as one value. It may be called several times for one message, and in
 // MarshalWire for a part of a value. The error wraps [ErrType] if T cannot cross processes,
-// [ErrTooLong] or [ErrTooDeep] if v exceeds the limits, or the error of a type's own method.
-// After an error the message must not be used, but the caller must still call [Encoder.Done].
+// [ErrTooLong] or [ErrTooDeep] if v exceeds the limits, [ErrUnknownType] if an any in v has a
+// type that is not registered, or the error of a type's own method. After an error the message
+// must not be used, but the caller must still call [Encoder.Done].
 func (p *Plan[T]) Encode(e *Encoder, v T) error {
 	err := p.encode(e, v)
 	if err == nil && len(e.buf) > e.Limits.bytes() {
