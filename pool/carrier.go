@@ -49,7 +49,7 @@ func newLocalQueue[T any, P message[T]]() *localQueue[T, P] {
 	return &localQueue[T, P]{filled: make(chan struct{}, 1)}
 }
 
-// Put puts v, of which the queue gets references of its own, and never blocks. It returns
+// Put puts v, with references of its own to v's shared memory, and never blocks. It returns
 // [ipc.ErrClosed] after Finish or Close.
 func (q *localQueue[T, P]) Put(_ context.Context, v T) error {
 	if err := P(&v).own(); err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // newTask returns a task for the workers of p with a copy of the chunk in. first is the index of
-// its first value in the whole call, by the deadline of the call's context, and o receives the
-// outcome. The caller must submit the task. The error is a [*TaskError].
+// its first value in the whole call, by is the deadline of the call's context, and o receives
+// the outcome. The caller must submit the task. The error is a [*TaskError].
 func (f *Func[In, Out]) newTask(p *Pool, in []In, first int, by sys.Deadline, o owner) (*task, error) {
 	args, err := f.packArguments(p.local, in)
 	if err != nil {
@@ -82,7 +82,7 @@ func (f *Func[In, Out]) ApplyAsync(p *Pool, in In) *Result[Out] {
 }
 
 // Map runs the function with each value and returns the results in the order of the values. The
-// caller still owns in. The caller must close their shared memory. The error is the error of the
+// caller must close the results' shared memory, and still owns in. The error is the error of the
 // first task that failed, usually a [*TaskError]. After a failure the pool drops the chunks that
 // no worker has started, and Map waits for the running ones. If ctx is done, Map returns its
 // cause, and the pool cancels the context of the running tasks. In both cases the pool releases

@@ -54,10 +54,10 @@ type rank struct {
 	why    error     // error of the last of these failures
 }
 
-// New returns a pool with opts and starts its workers. It returns an error if an option is
-// negative or the argument of the initializer cannot be encoded. It does not wait until they are
-// ready; see [Pool.Ready]. When ctx is done, the pool ends as if it were closed, with the cause
-// of ctx. The caller must close the pool. The error wraps shoal.ErrNoMain if the program has not
+// New returns a pool with opts and starts its workers, but does not wait until they are ready;
+// see [Pool.Ready]. When ctx is done, the pool ends as if it were closed, with the cause of ctx.
+// The caller must close the pool. It returns an error if an option is negative or the argument
+// of the initializer cannot be encoded. The error wraps shoal.ErrNoMain if the program has not
 // called shoal.Main.
 func New(ctx context.Context, opts Options) (*Pool, error) {
 	if !registry.Sealed() {

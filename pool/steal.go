@@ -43,8 +43,8 @@ func (m *member) isIdle() bool {
 }
 
 // stealCall takes one call back from the queue of the worker with the most calls to the pending
-// queue, and reports whether it did. If a worker may keep its calls for now, stealCall calls
-// feedWorkers again later. p.mu must not be held.
+// queue, and reports whether it did. If a worker may keep its calls for now, stealCall schedules
+// another call of feedWorkers. p.mu must not be held.
 func (p *Pool) stealCall() bool {
 	p.mu.Lock()
 	var from *member

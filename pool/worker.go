@@ -111,8 +111,8 @@ func (w *worker) answerCall(ctx context.Context, c call) error {
 	return w.replies.Put(ctx, reply{id: c.id, err: err, took: r.took})
 }
 
-// A cancelableCall holds the contexts of the calls of one worker, of which one runs at a time,
-// so that the running one can be canceled. Consecutive calls with the same deadline share a
+// A cancelableCall holds the contexts of the calls of one worker, which runs one call at a time,
+// so that the running call can be canceled. Consecutive calls with the same deadline share a
 // context until one of them is canceled.
 type cancelableCall struct {
 	ctx context.Context // context of the worker
