@@ -1,8 +1,8 @@
 package shm
 
 // Stats contains the counters of a domain, of all its processes together. shoal.MemoryStats
-// returns it. They are not read atomically: counters may be inconsistent if processes allocate
-// and free concurrently.
+// returns it. The counters are not read atomically: they may be inconsistent if processes
+// allocate and free concurrently.
 type Stats struct {
 	Participants int   // living participants
 	Limit        int64 // budget in bytes
