@@ -17,7 +17,7 @@ import (
 // dots: shoal.memory.used corresponds to shoal_memory_used_bytes. All processes of a program
 // share one domain, so only one should call Observe, usually the root. It may be called before
 // the process has a domain: until then the domain's totals are 0. Observe returns an error if
-// the provider rejects an instrument or the callback; then nothing remains registered.
+// the provider rejects an instrument or the callback.
 //
 // The provider's reader determines when the shared memory is read. A reading takes about 5 ms
 // with 100,000 blocks. Readings go on until the caller calls Unregister of the returned
