@@ -74,8 +74,8 @@ func readFrame(r io.Reader) (frameKind, []byte, error) {
 // promised is the maximum size of a body for which memory is allocated before it arrives.
 const promised = 1 << 20
 
-// controlFrames is an [io.Writer] that splits a stream into control frames and calls each for
-// every one. The body is valid until each returns.
+// controlFrames is an [io.Writer] that splits a stream into control frames and calls each with
+// every frame. The body is valid until each returns.
 type controlFrames struct {
 	part []byte
 	each func(kind frameKind, body []byte)
