@@ -33,8 +33,8 @@ const (
 // than maxLine is copied in pieces. An unterminated last line is terminated.
 const maxLine = 1 << 20
 
-// A stream is a writer of this process to which the output of several workers is copied. mu is
-// held during each Write.
+// A stream is a writer of this process that receives the output of several workers. mu is held
+// during each Write.
 type stream struct {
 	mu *sync.Mutex
 	w  io.Writer

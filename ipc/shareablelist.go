@@ -152,7 +152,7 @@ type place struct {
 
 // entry returns the place of element i in the list's memory b, where i must be in range. It
 // validates the offset and capacity, because any process may have corrupted the list; an invalid
-// entry has empty buffers, so its capacity is 0. The caller must hold l.mu.
+// entry has empty buffers, so its capacity is 0.
 func (l *ShareableList) entry(b []byte, i int) place {
 	e := b[listHead+listEntry*i:][:listEntry]
 	p := place{word: &sys.Words(e[8:])[0]}

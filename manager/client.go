@@ -332,8 +332,8 @@ func (c *client) callNow(ctx context.Context, req request, after late) ([]item, 
 }
 
 // roundTrip sends a request and waits for the reply. If now is true, it sends a cancellation
-// right after the request. The error is an [unsent] if the server did not receive the request.
-// For after, see [client.call].
+// right after the request. The error is an [unsent] if it is certain that the server did not
+// receive the request. For after, see [client.call].
 func (c *client) roundTrip(ctx context.Context, req request, after late, now bool) ([]item, error) {
 	l, err := c.acquireLane(ctx)
 	if err != nil {

@@ -1,7 +1,8 @@
 package shm
 
 // Options are the options of a new domain, the shared memory of one program. The zero value
-// contains the defaults. They are passed to shoal.SetMemory.
+// contains the defaults. They must be passed to shoal.SetMemory before the program shares
+// memory.
 type Options struct {
 	// Budget is the maximum number of bytes that the domain may commit. 0 means the memory that the
 	// machine and the cgroup have free at the start. If the system refuses that much address space

@@ -52,8 +52,8 @@ func Attributes() []attribute.KeyValue {
 }
 
 // NewShared calls [tensor.NewShared] within a span "allocate". The span ends before NewShared
-// returns, and records the error. The caller must close the tensor. The errors are those of
-// tensor.NewShared.
+// returns, and records the error. The caller must close the tensor. The errors are the same as
+// for tensor.NewShared.
 func NewShared(ctx context.Context, dt tensor.DType, shape ...int) (*tensor.Tensor, error) {
 	_, span := tracer().Start(ctx, "allocate")
 	defer span.End()

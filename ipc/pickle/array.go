@@ -8,8 +8,8 @@ import (
 
 // An Array is a tensor that Python receives as a numpy.ndarray instead of a torch.Tensor, and a
 // numpy.ndarray that Python sent. It shares the memory of its tensor. Python programs without
-// PyTorch can receive Arrays, but not tensors. An Array from [Value.Decode] belongs to its
-// Value, so the caller must not close its tensor.
+// PyTorch can receive Arrays, but not tensors. The tensor of an Array from [Value.Decode]
+// belongs to the Value, and is closed with it.
 type Array struct{ Tensor *tensor.Tensor }
 
 // foreignTensors checks tensors that a user passed.
