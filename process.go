@@ -24,7 +24,7 @@ type Process struct {
 	err   error         // set before ended is closed
 
 	origin trail       // call stack of the start
-	settle func()      // calls done or lost of the argument, once
+	settle func()      // calls markReceived or markLost of the argument, once
 	got    atomic.Bool // whether the latest execution has had the argument
 	kept   []any       // values that must stay reachable until the process has ended
 	asked  atomic.Bool // ended by one of its methods, so its end is not a failure
@@ -173,7 +173,7 @@ func (p *Process) startExecution(s *encodedArg) (l execution, err error) {
 	p.mu.Lock()
 	p.execution = l
 	p.mu.Unlock()
-	if p.group.ctx.Err() != nil { // stop may have canceled the previous execution
+	if p.group.ctx.Err() != nil { // stopWithinGrace may have canceled the previous execution
 		l.cancel(context.Cause(p.group.ctx))
 	}
 	return l, nil

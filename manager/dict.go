@@ -384,7 +384,7 @@ func (d *dict) retainKeys(c *call) error {
 	if err != nil {
 		return err
 	}
-	for i := len(d.entries) - 1; i >= 0; i-- { // remove moves an entry that was visited already
+	for i := len(d.entries) - 1; i >= 0; i-- { // removeKey moves an entry that was visited already
 		if k := d.entries[i].key; !named[k] {
 			d.removeKey(k).release(c.s.d)
 		}
