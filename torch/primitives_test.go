@@ -3,6 +3,8 @@ package torch
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"reflect"
 	"syscall"
 	"testing"
@@ -286,4 +288,34 @@ func packedSequences(t *testing.T, k *talk) {
 		t.Errorf("without batch sizes: %v", err)
 	}
 	CloseAll(python.Tuple{p, sorted})
+}
+
+// A connection in a queue is transferred, as by Conn.Send: it is closed here and works at the receiver.
+func TestQueue_TransfersConnections(t *testing.T) {
+	ctx := testContext(t)
+	l := testutil.Value(net.Listen("unix", ""))(t)
+	defer l.Close()
+	for name, q := range map[string]Queue{
+		"Queue": testutil.Value(NewQueue(2, Options{}))(t), "SimpleQueue": testutil.Value(NewSimpleQueue(Options{}))(t),
+	} {
+		far := testutil.Value(net.Dial("unix", l.Addr().String()))(t)
+		near := testutil.Value(l.Accept())(t)
+		testutil.NoError(t, q.Put(ctx, far))
+		if _, err := far.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%s: the sender's connection after Put: %v, want %v", name, err, net.ErrClosed)
+		}
+		v := testutil.Value(q.Get(ctx))(t)
+		got, ok := v.(net.Conn)
+		if !ok {
+			t.Fatalf("%s: got %T, want a net.Conn", name, v)
+		}
+		if _, err := got.Write([]byte("abc")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		testutil.NoError(t, got.Close())
+		if b, err := io.ReadAll(near); string(b) != "abc" || err != nil {
+			t.Errorf("%s: received %q, %v", name, b, err)
+		}
+		testutil.NoError(t, near.Close(), q.Close())
+	}
 }
