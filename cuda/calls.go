@@ -36,8 +36,8 @@ func (d *Device) doAfterJudging(calls func() error) error {
 	return d.callAfterJudging(r, calls)
 }
 
-// doAndSync queues work on the device's stream and waits until the stream is idle. The errors
-// are those of calls and of [Device.Synchronize].
+// doAndSync queues work on the device's stream and waits until the stream is idle. It returns
+// the errors of calls and of [Device.Synchronize].
 func (d *Device) doAndSync(calls func(s cudriver.Stream) error) error {
 	r, err := d.readyState()
 	if err == nil {

@@ -145,8 +145,8 @@ func (d *Device) Open(ctx context.Context, handle [64]byte, off, n int, event []
 }
 
 // openBehind opens memory and, if event is not nil, waits for that event of the process sender.
-// sender is 0 if the process is not known. The caller must call the memory's End. The errors
-// are those of [Device.Open].
+// sender is 0 if the process is not known. The caller must call the memory's End. It returns
+// the errors of [Device.Open].
 func (d *Device) openBehind(ctx context.Context, h [64]byte, off, n int, event []byte, sender int) (*memory, error) {
 	m, err := d.openMemory(h, off, n)
 	if err != nil || event == nil {

@@ -462,9 +462,9 @@ func (s *silence) recordFailure(c *Conn, session <-chan struct{}) time.Duration 
 }
 
 // retryRequest calls f until the broker answers. It retries if the connection broke during the
-// call, the cluster has no leader, or brokers needed for a new stream are missing, so f may run more
-// than once and must be idempotent. It returns the error of missing brokers after the time that
-// joinTimeouts allows, and [ErrUnreachable] if there was no answer for 4 timeouts.
+// call, the cluster has no leader, or brokers needed for a new stream are missing, so f may run
+// more than once and must be idempotent. It returns the error of missing brokers after the time
+// that joinTimeouts allows, and [ErrUnreachable] if there was no answer for 4 timeouts.
 func retryRequest[R any](ctx context.Context, c *Conn, f func(ctx context.Context) (R, error)) (R, error) {
 	var quiet silence
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
@@ -514,8 +514,8 @@ func isSilence(err error) bool {
 }
 
 // joinTimeouts returns the number of timeouts to wait for the brokers that a new stream needs and
-// that err says are missing, or 0 if err means anything else. Just after the start of a cluster, its
-// leader does not know all brokers. Those that it has heard of but not from are offline or a
+// that err says are missing, or 0 if err means anything else. Just after the start of a cluster,
+// its leader does not know all brokers. Those that it has heard of but not from are offline or a
 // "miscellaneous issue", and worth 4 timeouts. If it names no reason, then the cluster has too few
 // members: the others may join within a timeout, or there are none.
 func joinTimeouts(err error) time.Duration {

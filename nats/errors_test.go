@@ -176,9 +176,9 @@ func TestErrClosed_WrapsThatOfPackageOS(t *testing.T) {
 	}
 }
 
-// Just after the start of a cluster, its leader does not know all brokers. A request that needs them
-// waits for them to join, and then the error says that the brokers are too few. It does not wait if
-// the brokers are there and have no space.
+// Just after the start of a cluster, its leader does not know all brokers. A request that needs
+// them waits for them to join, and then the error says that the brokers are too few. It does not
+// wait if the brokers are there and have no space.
 func TestConn_WaitsForBrokersToJoin(t *testing.T) {
 	const timeout = 50 * time.Millisecond
 	ctx := testutil.Context(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
-// Full accepts the range of each unsigned dtype, and negative numbers wrap around, as torch.full does
-// with PyTorch 2.15.
+// Full accepts the range of each unsigned dtype, and negative numbers wrap around, as torch.full
+// does with PyTorch 2.15.
 func TestFull_RangeOfUnsignedIntegers(t *testing.T) {
 	for _, tt := range []struct {
 		dt    tensor.DType

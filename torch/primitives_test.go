@@ -290,7 +290,8 @@ func packedSequences(t *testing.T, k *talk) {
 	CloseAll(python.Tuple{p, sorted})
 }
 
-// A connection in a queue is transferred, as by Conn.Send: it is closed here and works at the receiver.
+// A connection in a queue is transferred, as by Conn.Send: it is closed here and works at the
+// receiver.
 func TestQueue_TransfersConnections(t *testing.T) {
 	ctx := testContext(t)
 	l := testutil.Value(net.Listen("unix", ""))(t)

@@ -145,8 +145,8 @@ func dtype(option any) (tensor.DType, error) {
 	return 0, fmt.Errorf("%w dtype: got %T, want a dtype", errOption, option)
 }
 
-// parseOptions parses the options of a data set, given as a JSON object on a command line. The error
-// wraps [errOption].
+// parseOptions parses the options of a data set, given as a JSON object on a command line. The
+// error wraps [errOption].
 func parseOptions(text string) (*python.Dict, error) {
 	options, err := value.OptionsOf(text)
 	if err != nil {

@@ -135,7 +135,8 @@ func (d *Domain) OpenTimeline(h Handle) (*Timeline, error) {
 }
 
 // timelineWords returns the words of the timeline in block h. It does not check the magic number,
-// which is not set yet in a new timeline. The error wraps [ErrCorrupt] if h is another kind of block.
+// which is not set yet in a new timeline. The error wraps [ErrCorrupt] if h is another kind of
+// block.
 func (d *Domain) timelineWords(h Handle) (Numbers[uint64], error) {
 	b, err := d.checkHandle(h)
 	if err != nil {

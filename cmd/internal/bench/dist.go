@@ -38,7 +38,7 @@ func distRows(ctx context.Context, h *environment) (group, error) {
 	})
 }
 
-// collectiveWork returns a work in which both sides call a collective operation at the same time on
+// collectiveWork returns a work: both sides call a collective operation at the same time on
 // float32 tensors in private memory.
 func collectiveWork(call func(s *side, t *tensor.Tensor) error) work {
 	each := func(s *side, o order) (time.Duration, error) {

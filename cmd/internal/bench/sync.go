@@ -174,7 +174,7 @@ func sleeperGroup(ctx context.Context, h *environment, where string) (group, err
 	})
 }
 
-// symmetricWork returns a work in which both sides call f at the same time. Its duration ends
+// symmetricWork returns a work: both sides call f at the same time. Its duration ends
 // when both calls have returned.
 func symmetricWork(f func(s *side, o order) error) work {
 	return work{
@@ -222,7 +222,7 @@ func addRounds(s *side, o order) error {
 	return nil
 }
 
-// soloWork returns a work in which only the first side calls f. Its duration is the duration of
+// soloWork returns a work: only the first side calls f. Its duration is the duration of
 // that call.
 func soloWork(f func(s *side, o order) error) work {
 	return work{lead: func(s *side, o order) (time.Duration, error) {

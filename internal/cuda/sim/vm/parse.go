@@ -21,7 +21,8 @@ type Entry struct {
 	static   int            // bytes of static shared memory
 }
 
-// A parser parses a module. Its methods panic with a [*SyntaxError], which [Parse] returns.
+// A parser parses a module. Its methods must only be called while [Parse] runs: they panic with a
+// [*SyntaxError], which Parse returns.
 type parser struct {
 	tokens    []token
 	module    Module

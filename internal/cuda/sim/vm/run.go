@@ -44,7 +44,8 @@ func (e *Entry) Check(l Launch) error {
 
 // Run runs a kernel on up to GOMAXPROCS goroutines, and waits until they have ended. The error
 // is a [*Fault], or wraps [ErrLaunch]. After a fault, blocks that are running complete; no
-// further blocks start. Writes before the fault remain.
+// further blocks start. Writes before the fault remain. The caller must not write to Memory
+// meanwhile.
 func (e *Entry) Run(l Launch) error {
 	if err := e.Check(l); err != nil {
 		return err

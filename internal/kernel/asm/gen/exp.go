@@ -290,7 +290,7 @@ func (v vector) constant(c float64) Mem {
 	return v.bits(math.Float64bits(c))
 }
 
-// sign returns a constant with the sign bit in all lanes, to be used like that of
+// sign returns a constant with the sign bit in all lanes, to be used like a result of
 // [vector.constant].
 func (v vector) sign() Mem { return v.bits(1 << (8*v.size - 1)) }
 

@@ -124,7 +124,7 @@ func (v vector) polarsOf(x []reg.VecVirtual) {
 	}
 }
 
-// quotients emits the correctly rounded a/b for several registers, and returns those of the
+// quotients emits the correctly rounded a/b for several registers, and returns the registers of the
 // quotients. a, b, the quotient and the residual must be normal numbers; the quotient and the
 // residual may also be 0. It overwrites a. It needs AVX-512.
 //

@@ -230,7 +230,7 @@ func (v vector) pick(m mask, x, y reg.VecVirtual) {
 }
 
 // short is a two-byte float type. from emits the conversion of a register of elements at x to
-// float32 in y, and to that of x to elements at y.
+// float32 in y, and to emits the conversion of float32 in x to elements at y.
 type short struct {
 	name string
 	from func(x Mem, y reg.VecVirtual)

@@ -161,7 +161,7 @@ func (c *Code) copied(v Value) Value {
 	return d
 }
 
-// chosen emits a new register with the bits of a where mask is set and those of b elsewhere,
+// chosen emits a new register with the bits of a where mask is set and the bits of b elsewhere,
 // and returns it.
 func (c *Code) chosen(mask, a, b Value) Value {
 	d := c.copied(mask)

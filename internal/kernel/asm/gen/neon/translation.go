@@ -151,7 +151,7 @@ func (c *Code) steadyLoads() (all []int) {
 }
 
 // hoist loads the given constants at the begin of the function, behind the address of the
-// table, instead of in loops. The first operation must be that of [Code.addBase].
+// table, instead of in loops. The first operation must come from [Code.addBase].
 func (c *Code) hoist(all []*constant) {
 	if len(all) == 0 {
 		return
