@@ -18,7 +18,8 @@ func init() { codec.CustomMethods(traveler.marshal, traveler.unmarshal) }
 // marshal writes the value with the name of its type.
 func (b *Any[T]) marshal(e *codec.Encoder) error { return encodeAny(e, b.Value) }
 
-// unmarshal reads a value written by marshal.
+// unmarshal reads a value written by marshal. The error wraps [codec.ErrFormat] if the value is
+// not a T.
 func (b *Any[T]) unmarshal(d *codec.Decoder) (err error) {
 	b.Value, err = decodeAny[T](d)
 	return err

@@ -8,8 +8,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// gatherRows calls g to write samples to rows of a batch. If there is a Transform, the first field
-// is written to scratch memory and then transformed into the batch.
+// gatherRows calls g.Gather to write sample indices[k] to row k of into. If there is a
+// Transform, the first field is written to scratch memory and then transformed into the batch.
+// The error is one of Get or Gather, or wraps [ErrShape] if the Transform changes the layout.
 func (w *worker) gatherRows(g Gatherer, indices []int, into Batch) error {
 	if w.transform == nil {
 		defer w.recordSpan("fetch", w.track.Now())
@@ -31,8 +32,9 @@ func (w *worker) gatherRows(g Gatherer, indices []int, into Batch) error {
 	return w.applyTransform(into[0], raw)
 }
 
-// allocateRaw returns scratch memory for the first fields of samples before the Transform. The
-// caller must close the tensor.
+// allocateRaw returns scratch memory for the first fields of the samples before the Transform.
+// The caller must close the tensor. To learn the layout, the first call, and the first one after
+// a failed Gather, load sample indices[0] and return its error.
 func (w *worker) allocateRaw(indices []int) (*tensor.Tensor, error) {
 	n := len(indices)
 	if w.scratch == nil {
@@ -66,9 +68,9 @@ func (w *worker) applyTransform(dst, src *tensor.Tensor) error {
 	return nil
 }
 
-// transformFirst applies the Transform to the first tensor of a sample. In a structured sample,
-// tensors made from numbers or strings do not count. It returns an error that wraps [ErrSample] if
-// there is no tensor.
+// transformFirst replaces the first tensor of a sample by the result of the Transform. In a
+// structured sample, tensors made from numbers or strings do not count. The error wraps
+// [ErrSample] if there is no tensor, or if the Transform returns nil or a closed tensor.
 func (w *worker) transformFirst(s *sample) error {
 	at := 0
 	if s.spec != "" {

@@ -48,9 +48,10 @@ func (lay layout) device() tensor.Device {
 // single is the number of rows of a batch that consists of one sample without a batch dimension.
 const single = -1
 
-// placeFields returns the shapes of the fields for the given number of rows and the offset of each
-// host field in the block. here is the size of the block in bytes, and size includes the fields on
-// devices.
+// placeFields computes how the fields lie in the memory of a batch with the given number of
+// rows, or [single]. It returns the shape of each field, the offset in bytes of each host field
+// in the block of host memory, and the size of this block in bytes (here). size is the size of
+// all fields, including fields on devices.
 func (lay layout) placeFields(rows int) (shapes [][]int, starts []int, here, size int) {
 	for _, f := range lay {
 		shape := slices.Clone(f.shape)
@@ -73,8 +74,9 @@ func (lay layout) placeFields(rows int) (shapes [][]int, starts []int, here, siz
 // fieldAlign is the alignment of the fields in a batch: a cache line.
 const fieldAlign = 64
 
-// A batchBuffer is the memory of a batch: one block for all fields on the host, and one tensor for
-// each field on a device.
+// A batchBuffer is the memory of a batch: one block for all fields on the host, and one tensor
+// for each field on a device. It is made by [Loader.newBuffer] or [newBatchBuffer]. Workers may
+// write to different rows concurrently.
 type batchBuffer struct {
 	owner  *Loader // may be nil
 	layout layout
@@ -87,9 +89,10 @@ type batchBuffer struct {
 	inUse  bool           // a worker may still write to it, because its fetch was canceled
 }
 
-// newBuffer returns a buffer for a batch. Shared memory is allocated at once, heap memory when the
-// first worker uses it. The error wraps [arena.ErrNoSpace] if shared memory is full, or [ErrPlace]
-// for samples on a device with worker processes.
+// newBuffer returns a buffer for a batch of the given number of rows, which the workers of c
+// will write. Shared memory is allocated at once, heap memory when the first worker uses it. The
+// error wraps [arena.ErrNoSpace] if shared memory is full, or [ErrPlace] for samples on a device
+// with worker processes.
 func (l *Loader) newBuffer(lay layout, rows int, c executor) (*batchBuffer, error) {
 	_, here := c.(*goroutineExecutor)
 	if dev := lay.device(); dev != nil && l.opts.Kind == Processes && !here {
@@ -131,20 +134,24 @@ func (l *Loader) overwritesBatches() bool { return l.opts.Reuse && !l.opts.Share
 // needsSharedMemory reports whether batches must be in shared memory even if goroutines make them.
 func (l *Loader) needsSharedMemory() bool { return l.opts.Shared || l.opts.PinMemory }
 
-// newBatchBuffer makes a buffer and allocates its memory.
+// newBatchBuffer makes a buffer outside of a Loader and allocates its memory, in shared memory
+// if shared is set. The caller must close the tensors of its batch. The error wraps
+// [arena.ErrNoSpace] if shared memory is full.
 func newBatchBuffer(lay layout, rows int, shared bool) (*batchBuffer, error) {
 	f := planBatchBuffer(nil, lay, rows, shared)
 	err := f.allocate()
 	return f, err
 }
 
-// planBatchBuffer makes a buffer without memory.
+// planBatchBuffer makes a buffer without memory, which the caller must allocate with allocate or
+// allRows. owner is nil outside of a Loader; the memory is then not reused.
 func planBatchBuffer(owner *Loader, lay layout, rows int, shared bool) *batchBuffer {
 	_, _, _, size := lay.placeFields(rows)
 	return &batchBuffer{owner: owner, layout: lay, rows: rows, size: size, shared: shared || lay.device() != nil}
 }
 
-// allocate allocates the memory of a buffer, or reuses an earlier batch's.
+// allocate sets f.batch: it reuses the memory of an earlier batch of the Loader if it can, and
+// allocates new memory otherwise. The error wraps [arena.ErrNoSpace] if shared memory is full.
 func (f *batchBuffer) allocate() error {
 	if f.owner != nil && f.owner.reuseMemory(f) {
 		return nil
@@ -176,8 +183,8 @@ func (f *batchBuffer) allocate() error {
 	return nil
 }
 
-// reuseMemory gives f the memory of an earlier batch of the same layout, if there is one. It
-// prefers the latest one, which is most likely in a cache.
+// reuseMemory moves the memory of an earlier batch of the same layout to f, and reports whether
+// there was one. It prefers the latest one, which is most likely in a cache.
 func (l *Loader) reuseMemory(f *batchBuffer) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,9 +198,10 @@ func (l *Loader) reuseMemory(f *batchBuffer) bool {
 	return false
 }
 
-// allRows returns the tensors of all rows. Heap memory is allocated by the first worker that calls
-// allRows, for two reasons: fresh memory costs about as much as filling it, so more urgent work
-// goes first, and the later an earlier batch's memory is reused, the more likely it is in a cache.
+// allRows returns the tensors of all rows, which the buffer owns. Workers may call it
+// concurrently. The first call allocates heap memory, for two reasons: fresh memory costs about
+// as much as filling it, so more urgent work goes first, and the later an earlier batch's memory
+// is reused, the more likely it is in a cache.
 func (f *batchBuffer) allRows() Batch {
 	f.once.Do(func() {
 		if f.batch != nil {
@@ -206,8 +214,9 @@ func (f *batchBuffer) allRows() Batch {
 	return f.batch
 }
 
-// consumerBatch returns the tensors for the consumer. With Options.Reuse they are views, because
-// the workers need the buffer's own tensors again even if the consumer closes its batch.
+// consumerBatch returns the tensors for the consumer, which may close them. With Options.Reuse
+// they are views, because the workers need the buffer's own tensors again even if the consumer
+// closes its batch.
 func (f *batchBuffer) consumerBatch() Batch {
 	if f.owner != nil && f.owner.overwritesBatches() {
 		return f.allRows().viewRows(0, f.rows)
@@ -215,8 +224,9 @@ func (f *batchBuffer) consumerBatch() Batch {
 	return slices.Clone(f.allRows())
 }
 
-// recycleBatch recycles the memory of a batch that is no longer used. The memory of a batch with
-// skipped samples is freed instead, because its tensors have been replaced by views.
+// recycleBatch keeps the memory of a batch that is no longer used for a later batch, or frees
+// it, and sets s.buffer and s.batch to nil. The memory of a batch with skipped samples is freed,
+// because its tensors have been replaced by views.
 func (l *Loader) recycleBatch(s *batchState) {
 	if s.buffer == nil || len(s.bad) > 0 || l.overwritesBatches() {
 		closeAll(s.batch)
@@ -229,8 +239,9 @@ func (l *Loader) recycleBatch(s *batchState) {
 	s.buffer, s.batch = nil, nil
 }
 
-// recycleBuffer keeps a buffer for reuse, or closes it if enough are kept, if the Loader is closed,
-// if batches belong to the consumer in shared memory, or if a worker may still write to the buffer.
+// recycleBuffer keeps a buffer for reuse. It closes the buffer's tensors instead if enough
+// buffers are kept, if the Loader is closed, if Options.Shared is set, because the consumer then
+// owns the shared memory, or if a worker may still write to the buffer.
 func (l *Loader) recycleBuffer(f *batchBuffer) {
 	l.mu.Lock()
 	keep := f.batch != nil && !f.inUse && l.closed.Err() == nil && len(l.idle) <= l.maxAhead() &&
@@ -274,10 +285,13 @@ func rowMajor(shape []int) []int {
 	return strides
 }
 
-// isConsumerOwned reports whether the consumer owns the batch.
+// isConsumerOwned reports whether the memory belongs to the consumer once the batch is
+// delivered. This is so for every Loader without Options.Reuse. It is false for buffers made
+// outside of a Loader.
 func (f *batchBuffer) isConsumerOwned() bool { return f.owner != nil && !f.owner.opts.Reuse }
 
-// releaseMemory releases the memory of an unused buffer.
+// releaseMemory closes the tensors of a buffer that no worker and no consumer uses, and keeps
+// its heap block for buffers of other Loaders.
 func (f *batchBuffer) releaseMemory() {
 	closeAll(f.batch)
 	if f.block != nil {
@@ -295,8 +309,9 @@ func (b Batch) viewRows(from, n int) Batch {
 	return views
 }
 
-// removeRows removes the rows listed in gaps. It moves the following rows up and returns views of
-// the remaining ones.
+// removeRows removes the rows listed in gaps, in any order, from a batch in place. It moves the
+// following rows up, and replaces each tensor of b by a view of the remaining rows, closing the
+// old one. It returns b.
 func (b Batch) removeRows(gaps []int) Batch {
 	n := b[0].Dim(0)
 	for k, t := range b {

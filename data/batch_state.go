@@ -75,7 +75,8 @@ type portion struct {
 	end      bool        // the part has ended
 }
 
-// setPhase moves a batch to its next phase. It panics if phaseAfter does not allow it.
+// setPhase moves a batch to its next phase. It panics if phaseAfter does not allow it. The
+// caller must hold prefetcher.mu.
 func (b *batchState) setPhase(next batchPhase) {
 	if !slices.Contains(phaseAfter[b.phase], next) {
 		panic(fmt.Sprintf("data: invalid batch state transition from %v to %v", b.phase, next))
@@ -83,8 +84,8 @@ func (b *batchState) setPhase(next batchPhase) {
 	b.phase = next
 }
 
-// isEmpty reports whether there is nothing to deliver, because the batch was planned beyond the end
-// of its part.
+// isEmpty reports whether a ready batch has neither samples nor an error to deliver, because it
+// was planned beyond the end of its part of a Stream.
 func (b *batchState) isEmpty() bool {
 	return b.batch == nil && b.err == nil && len(b.bad) == 0 && b.read == 0
 }

@@ -9,14 +9,16 @@ import (
 )
 
 // BatchesOf yields the batches of the next epoch of l, as [Loader.Batches] does, converted to B.
-// For samples that are structs, B is a struct with fields of the same names: tensors for tensors,
-// numbers and bools, []string for strings, [NestedRows] for [Nested] fields, and slices for slices.
-// A field that is missing in B is an error. With any as B or as a field, maps are map[string]any
-// and lists are []any. For plain samples a batch is a list of tensors, and B must be [Batch] or a
-// struct tagged as a tuple.
+// For samples that are structs, B is a struct with fields of the same names: tensors for
+// tensors, numbers and bools, []string for strings, [NestedRows] for [Nested] fields, and slices
+// for slices. With any as B or as a field, maps are map[string]any and lists are []any. For
+// plain samples a batch is a list of tensors, and B must be [Batch] or a struct tagged as a
+// tuple.
 //
 // With BatchSize [Single], numbers and strings stay numbers and strings. To load a particular
-// epoch, call l.Resume(State{Seed: seed, Epoch: epoch}) first.
+// epoch, call l.Resume(State{Seed: seed, Epoch: epoch}) first. The consumer should close the
+// tensors of each batch. A batch that does not fit B, for example because B lacks one of its
+// fields, ends the sequence with an error. Other errors are as with [Loader.Epoch].
 func BatchesOf[B any](ctx context.Context, l *Loader) iter.Seq2[B, error] {
 	epoch := int(l.epochs.Add(1) - 1)
 	return func(yield func(B, error) bool) {
@@ -35,7 +37,8 @@ func BatchesOf[B any](ctx context.Context, l *Loader) iter.Seq2[B, error] {
 	}
 }
 
-// structuredBatch returns the batch with its structure.
+// structuredBatch returns the tensors of the batch, not copied, together with the description of
+// its structure. A plain batch becomes a list of tensors.
 func (s *batchState) structuredBatch() tree.Value {
 	spec := s.spec
 	if spec == "" {

@@ -109,7 +109,8 @@ func (m *byNumber) epochOrder(epoch int) *epochOrder {
 	return o
 }
 
-// batchIndices returns the samples of batch n.
+// batchIndices returns the indices of the samples of batch n, which must be in range. The caller
+// must not modify them. epochOrder must have filled o.
 func (o *epochOrder) batchIndices(n int) []int {
 	if o.batches != nil {
 		return o.batches[n]
@@ -117,7 +118,9 @@ func (o *epochOrder) batchIndices(n int) []int {
 	return o.all[n*o.size : min((n+1)*o.size, len(o.all))]
 }
 
-// Batch makes batch number of an epoch.
+// Batch makes the batch with the given number in an epoch, as [maker.Maker] describes. The error
+// is a [*SampleError] for a sample that failed and was not skipped. It wraps [ErrClosed] after
+// Close, and [ErrEmptyBatch] if a BatchSampler lists no samples.
 func (m *byNumber) Batch(ctx context.Context, epoch, number int) (b maker.Batch, err error) {
 	var indices []int
 	err = recoverPanic(func() error { // samplers are user code, which may panic
@@ -137,7 +140,8 @@ func (m *byNumber) Batch(ctx context.Context, epoch, number int) (b maker.Batch,
 	return m.makeBatch(ctx, epoch, number, indices)
 }
 
-// Gather makes a batch of the given samples.
+// Gather makes a batch of the samples with the given indices, as [maker.Maker] describes. Errors
+// are as with Batch.
 func (m *byNumber) Gather(ctx context.Context, epoch int, indices []int) (maker.Batch, error) {
 	set, ok := m.l.source.(Dataset)
 	if !ok {
@@ -177,8 +181,9 @@ func (m *byNumber) makeBatch(ctx context.Context, epoch, number int, indices []i
 	return m.convertBatch(b)
 }
 
-// convertBatch converts a batch to the caller's type, after Skip has been called for failed
-// samples.
+// convertBatch calls Skip for failed samples and returns the batch, without tensors if all
+// samples were skipped. The caller must close it. If the batch has failed, or if Skip does not
+// accept a sample, it recycles b and returns the error.
 func (m *byNumber) convertBatch(b *batchState) (maker.Batch, error) {
 	m.skips.Lock()
 	defer m.skips.Unlock()
@@ -200,8 +205,9 @@ func (m *byNumber) convertBatch(b *batchState) (maker.Batch, error) {
 	return made, nil
 }
 
-// ensureExecutor returns the executor and the latest layout. It starts workers for the first batch,
-// and again if they are broken.
+// ensureExecutor returns the executor, which m owns, and the layout of the latest batch. It
+// starts workers for the first batch, and again if they are broken. It returns [ErrClosed] after
+// Close.
 func (m *byNumber) ensureExecutor() (x executor, known lastLayout, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -221,7 +227,7 @@ func (m *byNumber) ensureExecutor() (x executor, known lastLayout, err error) {
 	return m.executor, m.known, nil
 }
 
-// recordLayout records the layout of a batch.
+// recordLayout remembers the layout of the batch that p has made, for the next batch.
 func (m *byNumber) recordLayout(p *prefetcher) {
 	p.mu.Lock()
 	known := lastLayout{p.layout, p.spec, p.like, p.loose}
@@ -231,7 +237,7 @@ func (m *byNumber) recordLayout(p *prefetcher) {
 	m.mu.Unlock()
 }
 
-// Close stops the workers.
+// Close stops the workers. Batches in progress fail with [ErrClosed].
 func (m *byNumber) Close() error {
 	m.mu.Lock()
 	x := m.executor

@@ -27,7 +27,8 @@ type byPart struct {
 	reading  sync.WaitGroup
 }
 
-// Reader begins a loop over a Stream. Workers start with the first Read.
+// Reader begins a loop over a Stream. Workers start with the first Read, which fails if the
+// Loader is one of a Dataset. The caller must close the Reader.
 func (m *byNumber) Reader() maker.Reader {
 	r := &byPart{m: m, open: make(map[int]bool)}
 	r.ctx, r.end = context.WithCancelCause(m.l.closed)
@@ -36,7 +37,9 @@ func (m *byNumber) Reader() maker.Reader {
 
 var errNumbers = errors.New("data: batches and samples of a Stream have no indices")
 
-// Read makes the batch of a portion.
+// Read makes the batch of a portion, as [maker.Reader] describes. If the part had ended before,
+// the batch is empty and has End set. If ctx ends during a call, the whole loop ends with its
+// cause. Read returns [ErrClosed] after Close.
 func (r *byPart) Read(ctx context.Context, of maker.Portion) (none maker.Batch, err error) {
 	x, err := r.ensureExecutor(of)
 	if err != nil {
@@ -64,8 +67,10 @@ func (r *byPart) Read(ctx context.Context, of maker.Portion) (none maker.Batch, 
 	return r.m.convertBatch(b)
 }
 
-// ensureExecutor returns the executor. It starts workers for the first portion, and again if they
-// are broken. If err is nil, the caller must call r.reading.Done.
+// ensureExecutor checks a portion and returns the executor. It starts workers for the first
+// portion, and again if they are broken. It returns an error if the portion is invalid, if too
+// many parts are open, or, with its cause, if the loop has ended. If err is nil, the caller must
+// call r.reading.Done.
 func (r *byPart) ensureExecutor(of maker.Portion) (x executor, err error) {
 	l := r.m.l
 	if !l.isStream() {
@@ -97,7 +102,8 @@ func (r *byPart) ensureExecutor(of maker.Portion) (x executor, err error) {
 	return r.executor, nil
 }
 
-// Close stops the workers and waits for running reads.
+// Close makes running and later reads fail with [ErrClosed], waits for running ones, and stops
+// the workers.
 func (r *byPart) Close() error {
 	r.end(ErrClosed)
 	r.mu.Lock()

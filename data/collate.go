@@ -18,8 +18,8 @@ type Collate struct {
 	values bool // takes the values returned by the data set, before a Transform
 }
 
-// A makeBatch makes a batch. spec describes the structure of the batch; it is empty for a plain
-// batch.
+// A makeBatch makes a batch of samples, which it does not close. The caller must close b. spec
+// describes the structure of the batch; it is empty for a plain batch.
 type makeBatch func(ctx context.Context, samples []sample) (b Batch, spec string, err error)
 
 // RegisterCollate registers f under a name for use as Options.Collate. T must be [Sample], which f
@@ -51,7 +51,8 @@ func RegisterCollate[T, B any](name string, f func(ctx context.Context, samples 
 	return c
 }
 
-// sampleFunc adapts a function of plain samples.
+// sampleFunc adapts a function of plain samples. The result also fails, as check does, for a
+// batch that is empty or invalid.
 func (c *Collate) sampleFunc(f func(ctx context.Context, samples []Sample) (Batch, error)) makeBatch {
 	return func(ctx context.Context, samples []sample) (Batch, string, error) {
 		plain := make([]Sample, len(samples))
@@ -66,7 +67,8 @@ func (c *Collate) sampleFunc(f func(ctx context.Context, samples []Sample) (Batc
 	}
 }
 
-// valueFunc adapts a function that returns a batch of any structure.
+// valueFunc adapts a function that returns a batch of any structure. The result also fails, as
+// check does, for a batch without tensors or with an invalid one.
 func (c *Collate) valueFunc(f func(ctx context.Context, samples []sample) (any, error)) makeBatch {
 	return func(ctx context.Context, samples []sample) (Batch, string, error) {
 		v, err := f(ctx, samples)
@@ -130,15 +132,17 @@ func (c *Collate) check(b Batch) error {
 
 var collates registry.Table[*Collate]
 
-// Stack is the default Collate. It copies samples of one layout into a batch that is allocated as
-// one block on the heap. The caller must close the batch. The error wraps [ErrShape] or [ErrSample]
-// and names the sample.
+// Stack is the default Collate. It copies samples of one layout into a batch that is allocated
+// as one block on the heap. The caller must close the batch. It is nil if there are no samples.
+// The error wraps [ErrShape] or [ErrSample] and names the sample.
 func Stack(samples []Sample) (Batch, error) { return stack(samples, false) }
 
 // StackShared is like [Stack], but allocates the batch in shared memory.
 func StackShared(samples []Sample) (Batch, error) { return stack(samples, true) }
 
-// stack copies samples of one layout into a batch.
+// stack copies samples of one layout into a batch on the heap, or in shared memory if shared is
+// set. It returns nil for no samples. The error for a sample that does not fit is a
+// [*tree.RowError] with its row.
 func stack(samples []Sample, shared bool) (Batch, error) {
 	if len(samples) == 0 {
 		return nil, nil
@@ -161,7 +165,8 @@ func stack(samples []Sample, shared bool) (Batch, error) {
 	return f.batch, nil
 }
 
-// convert makes a batch of one sample without a batch dimension, as torch's default_convert does.
+// convert makes a batch of one sample without a batch dimension, as torch's default_convert
+// does. The caller must close the batch.
 func convert(s Sample, shared bool) (Batch, error) {
 	f, err := newBatchBuffer(layoutOf(s, 0), single, shared)
 	if err != nil {
@@ -173,8 +178,8 @@ func convert(s Sample, shared bool) (Batch, error) {
 	return f.batch, nil
 }
 
-// gatherTensorRows copies the given rows of src to the first rows of dst. Both must be contiguous,
-// with the same dtype and row size.
+// gatherTensorRows copies the given rows of src to the first rows of dst, on the host. The rows
+// must be in range. Both must be contiguous, with the same dtype and row size.
 func gatherTensorRows(dst, src *tensor.Tensor, rows []int) {
 	to, from := tensor.Bytes(dst), tensor.Bytes(src)
 	n := len(from) / max(1, src.Dim(0))

@@ -32,7 +32,8 @@ type combination interface {
 // A valuedDataset is a combination that contains a [ValueDataset], and is therefore one itself.
 type valuedDataset struct{ Of Any[combination] }
 
-// wrapValued wraps c in a [valuedDataset] if one of its data sets is a [ValueDataset].
+// wrapValued wraps c in a [valuedDataset] if one of its data sets is a [ValueDataset], and
+// returns c otherwise.
 func wrapValued(c combination) DatasetCloser {
 	if slices.ContainsFunc(c.datasets(), func(d Any[Dataset]) bool { return hasValues(d.Value) }) {
 		return &valuedDataset{Any[combination]{c}}
@@ -56,8 +57,9 @@ func (d *valuedDataset) Value(ctx context.Context, i int) (any, error) {
 // Close closes the data sets that the combination owns.
 func (d *valuedDataset) Close() error { return d.Of.Value.Close() }
 
-// gatherFrom writes samples of ds to the rows of into, with Gather if ds is a [Gatherer]. names are
-// the indices of the samples in the combination, which seed their random generators.
+// gatherFrom writes sample indices[k] of ds to row k of into, with Gather if ds is a [Gatherer].
+// names[k] is the index of that sample in the combination, which seeds its random generator; it
+// is not used with a Gatherer.
 func gatherFrom(ctx context.Context, ds Dataset, names, indices []int, into Batch) error {
 	if g, ok := ds.(Gatherer); ok {
 		return g.Gather(ctx, indices, into)
@@ -78,7 +80,7 @@ func gatherFrom(ctx context.Context, ds Dataset, names, indices []int, into Batc
 	return nil
 }
 
-// closeDatasets closes the data sets that have a Close method.
+// closeDatasets closes the data sets that have a Close method, and joins their errors.
 func closeDatasets(of []Any[Dataset]) error {
 	var errs []error
 	for _, d := range of {
@@ -97,7 +99,7 @@ func boxDatasets(of []Dataset) []Any[Dataset] {
 	return all
 }
 
-// rangeError returns the error for sample i of n if i is out of range.
+// rangeError returns the error for an index i outside of [0, n). It does not check i.
 func rangeError(i, n int) error { return fmt.Errorf("sample %d is out of range [0, %d)", i, n) }
 
 // A concatDataset concatenates several data sets.
@@ -128,7 +130,8 @@ func (d *concatDataset) Len() int {
 	return d.Ends[len(d.Ends)-1]
 }
 
-// find returns the data set that contains sample i, and the index of the sample in it.
+// find returns the position in d.Of of the data set that contains sample i, and the index of the
+// sample in it. It returns an error if i is out of range.
 func (d *concatDataset) find(i int) (part, inside int, err error) {
 	if i < 0 || i >= d.Len() {
 		return 0, 0, rangeError(i, d.Len())
@@ -149,8 +152,8 @@ func (d *concatDataset) Get(ctx context.Context, i int) (Sample, error) {
 	return d.Of[part].Value.Get(ctx, inside)
 }
 
-// Gather writes samples to the rows of a batch. Consecutive samples of one data set are gathered
-// with one call.
+// Gather writes sample indices[k] to row k of into. Consecutive samples of one data set are
+// gathered with one call. It returns an error if an index is out of range.
 func (d *concatDataset) Gather(ctx context.Context, indices []int, into Batch) error {
 	run, first := []int(nil), 0
 	for k := 0; k < len(indices); k++ {
@@ -188,7 +191,8 @@ func (d *concatDataset) loadValue(ctx context.Context, i int) (any, error) {
 // Close closes the data sets.
 func (d *concatDataset) Close() error { return closeDatasets(d.Of) }
 
-// A stackDataset combines the fields of several data sets.
+// A stackDataset combines data sets of equal length: sample i has the fields of sample i of each
+// of them.
 type stackDataset struct{ Of []Any[Dataset] }
 
 // NewStackDataset returns a data set in which sample i has the fields of sample i of each given
@@ -272,7 +276,8 @@ func (d *subset) Get(ctx context.Context, i int) (Sample, error) {
 	return d.Of.Value.Get(ctx, d.Indices[i])
 }
 
-// Gather writes samples to the rows of a batch.
+// Gather writes sample indices[k] of the subset to row k of into. It returns an error if an
+// index is out of range.
 func (d *subset) Gather(ctx context.Context, indices []int, into Batch) error {
 	inside := make([]int, len(indices))
 	for k, i := range indices {

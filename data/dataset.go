@@ -137,9 +137,9 @@ var _ Gatherer = (*TensorDataset)(nil)
 
 func init() { codec.RegisterType[*TensorDataset]("data.TensorDataset") }
 
-// NewTensorDataset returns a TensorDataset of the given tensors, which must have the same first
-// dimension; otherwise it panics. [TensorDataset.Close] closes the tensors. A tensor that is not
-// contiguous is replaced by a copy, and the caller must close the original.
+// NewTensorDataset returns a TensorDataset of the given tensors. It panics if there are none, or
+// if their first dimensions differ. [TensorDataset.Close] closes the tensors. A tensor that is
+// not contiguous is replaced by a copy, and the caller must close the original.
 func NewTensorDataset(tensors ...*tensor.Tensor) *TensorDataset {
 	if len(tensors) == 0 {
 		panic("data: TensorDataset: got no tensors, want at least 1")
@@ -170,8 +170,8 @@ func (d *TensorDataset) Get(_ context.Context, i int) (Sample, error) {
 	return s, nil
 }
 
-// Gather copies the given rows of each tensor to into. It returns an error if an index is out of
-// range.
+// Gather copies row indices[k] of each tensor to row k of the corresponding tensor in into. It
+// returns an error if an index is out of range.
 func (d *TensorDataset) Gather(_ context.Context, indices []int, into Batch) error {
 	for _, i := range indices {
 		if i < 0 || i >= d.Len() {
@@ -189,7 +189,7 @@ func (d *TensorDataset) Gather(_ context.Context, indices []int, into Batch) err
 }
 
 // Narrow returns a TensorDataset of n samples beginning with sample start, as views of the same
-// memory. The caller must close both.
+// memory. The caller must close both. Narrow panics if the samples are out of range.
 func (d *TensorDataset) Narrow(start, n int) *TensorDataset {
 	ts := make([]*tensor.Tensor, len(d.Tensors))
 	for k, t := range d.Tensors {

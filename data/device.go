@@ -32,7 +32,8 @@ func deviceError(dev tensor.Device) error {
 		ErrPlace, dev)
 }
 
-// pickRowsOn copies the given rows of src to dst on their device.
+// pickRowsOn copies the given rows of src, which must be in range, to dst. Both must be on the
+// same device. The error is the device's.
 func pickRowsOn(dst, src *tensor.Tensor, rows []int) error {
 	at := make([]int64, len(rows))
 	for k, i := range rows {

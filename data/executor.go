@@ -12,8 +12,9 @@ type executor interface {
 	close()
 }
 
-// startExecutor sets the prefetcher's executor: a new one, or the kept one if Options.Persistent is
-// set. It returns [ErrClosed] if a Persistent Loader was closed.
+// startExecutor sets the prefetcher's executor: a new one, or the kept one if Options.Persistent
+// is set. It returns [ErrClosed] if a Persistent Loader was closed, and an error that wraps
+// [ErrPlace] for samples on a device with worker processes.
 func (l *Loader) startExecutor(p *prefetcher) (err error) {
 	if !l.opts.Persistent {
 		p.executor, err = l.newExecutor(p.timeline)
@@ -79,7 +80,9 @@ func (l *Loader) newExecutor(t *timeline) (executor, error) {
 // setKind sets the kind of workers that the Loader uses.
 func (l *Loader) setKind(k Kind) { l.kind.Store(uint32(k)) }
 
-// endPrefetcher ends a prefetcher, and closes its executor unless Options.Persistent is set.
+// endPrefetcher ends the loop of p: it discards the batches that the consumer has not received,
+// cancels p's context with cancel, and closes the executor unless Options.Persistent is set.
+// Only the consumer's goroutine may call it.
 func (l *Loader) endPrefetcher(p *prefetcher, cancel context.CancelCauseFunc) {
 	p.endConsumer()
 	cancel(nil)

@@ -81,8 +81,8 @@ func (a *autoExecutor) pickProcesses() *processExecutor {
 	return a.apart
 }
 
-// startTrial starts the processes in the background, unless samples are too cheap for them. The
-// caller must hold a.mu.
+// startTrial starts the processes in the background. If samples are too cheap for them, it
+// chooses goroutines at once. local is the cost of goroutines so far. The caller must hold a.mu.
 func (a *autoExecutor) startTrial(local cost) {
 	if local.each() < worthwhile {
 		a.endTrial(false)
@@ -119,7 +119,8 @@ func (a *autoExecutor) startTrial(local cost) {
 	})
 }
 
-// endTrial ends the trial and sets the kind of workers. The caller must hold a.mu.
+// endTrial ends the trial and chooses processes, if processes is true, or goroutines. The caller
+// must hold a.mu.
 func (a *autoExecutor) endTrial(processes bool) {
 	a.phase = decided
 	kind := Goroutines

@@ -90,9 +90,10 @@ func (e *goroutineExecutor) pop(id int) (f *fetch) {
 	return f
 }
 
-// serve runs fetches until the executor is closed. A new worker is made if w and err are both nil.
-// If the data set calls [runtime.Goexit] in a fetch, another goroutine continues with the same
-// worker; if it does so in Open, all fetches of this worker fail.
+// serve runs fetches as worker id until the executor is closed. If w and err are both nil, it
+// makes the worker; if err is not nil, all fetches fail with it. If the data set calls
+// [runtime.Goexit] in a fetch, another goroutine continues with the same worker; if it does so
+// in Open, all fetches of this worker fail.
 func (e *goroutineExecutor) serve(id int, w *worker, err error) {
 	closed := false
 	defer func() {
@@ -140,8 +141,9 @@ func runFetch(w *worker, err error, f *fetch) bool {
 	return isReady
 }
 
-// tryFetch runs a fetch on a worker. If the data set calls [runtime.Goexit], it finishes the fetch
-// with the error of a dead worker.
+// tryFetch runs a fetch on a worker and returns its result. A panic of the data set becomes an
+// error that wraps [shoal.ErrPanic]. If the data set calls [runtime.Goexit], tryFetch does not
+// return: it completes the fetch with the error of a dead worker.
 func tryFetch(w *worker, f *fetch) (result fetchResult, err error) {
 	done := false
 	defer func() {

@@ -25,7 +25,8 @@ type processExecutor struct {
 	ended   atomic.Bool // a pool has lost its workers and cannot replace them
 }
 
-// newProcessExecutor starts the processes and returns without waiting for them.
+// newProcessExecutor starts the processes and returns without waiting for them. The caller must
+// close the executor.
 func newProcessExecutor(c workerConfig, opts shoal.Options) (*processExecutor, error) {
 	e := &processExecutor{loader: loaders.Add(1)}
 	c.Loader, c.Shared = e.loader, true
@@ -76,7 +77,8 @@ func (e *processExecutor) submit(f *fetch) {
 	})
 }
 
-// request returns the request to a worker. The caller must pass it to [fetch.release].
+// request returns the request to a worker. The caller must pass it to [fetch.release] once a
+// goroutine has run the request, or a pool has accepted it.
 func (f *fetch) request() fetchRequest {
 	r := fetchRequest{Epoch: f.p.epoch, Part: f.b.part, From: f.b.from, N: f.n, Batch: batchKey(f.p.epoch, f.b.number)}
 	if f.b.part.Count == 0 {
@@ -91,14 +93,16 @@ func (f *fetch) request() fetchRequest {
 	return r
 }
 
-// release closes the views of a request.
+// release closes the views that [fetch.request] made for r. The tensors of the whole buffer stay
+// open.
 func (f *fetch) release(r fetchRequest) {
 	if r.Into != nil && f.n < f.b.buffer.rows {
 		closeAll(r.Into)
 	}
 }
 
-// awaitReady waits until all workers have opened the data set.
+// awaitReady waits until all workers have opened the data set. It returns [pool.ErrBroken] with
+// the reason if one cannot, or the cause of ctx.
 func (e *processExecutor) awaitReady(ctx context.Context) error {
 	for _, p := range e.pools {
 		if err := p.Ready(ctx); err != nil {
@@ -108,7 +112,8 @@ func (e *processExecutor) awaitReady(ctx context.Context) error {
 	return nil
 }
 
-// closeAfterFetches waits for all submitted fetches, and then closes the executor.
+// closeAfterFetches waits for all submitted fetches, and then closes the executor. No fetch may
+// be submitted meanwhile.
 func (e *processExecutor) closeAfterFetches() {
 	for _, p := range e.pools {
 		p.Finish()

@@ -10,7 +10,8 @@ type lanes struct {
 	of map[int]int // worker by part
 }
 
-// workerFor returns the worker, out of n, that reads a part.
+// workerFor returns the number of the worker, from 0 to n-1, that reads a part. n must be the
+// same in all calls. It may be called from several goroutines.
 func (l *lanes) workerFor(part, n int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

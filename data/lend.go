@@ -64,16 +64,16 @@ func (l *lender) borrowBlock(n int) *tensor.Tensor {
 	return t
 }
 
-// lentSize rounds up to a multiple of pages and of an eighth of the power of two below n. Ragged
-// batches have any size, and reflect keeps every array type forever, so the number of sizes must be
-// limited.
+// lentSize rounds n bytes up to a multiple of pages and of an eighth of the power of two below
+// n. Ragged batches have any size, and reflect keeps every array type forever, so the number of
+// sizes must be limited.
 func lentSize(n int) int {
 	step := max(4096, 1<<bits.Len(uint(n))>>4)
 	return max(1, (n+step-1)/step) * step
 }
 
-// takeFree removes a block of suitable size from the free list. The array of the result is nil if
-// none fits.
+// takeFree removes a block of at least n bytes, and not much more than 2*n, from the free list
+// and returns it. The array of the result is nil if none fits.
 func (l *lender) takeFree(n int) (m lent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

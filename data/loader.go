@@ -123,7 +123,9 @@ func (l *Loader) Epoch(ctx context.Context, epoch int) iter.Seq2[Batch, error] {
 	}
 }
 
-// each calls yield with each batch of an epoch, or with the error that ends it.
+// each calls yield with each batch of an epoch, in the caller's goroutine, until yield returns
+// false. An error is passed to the last call, with a nil batch. Except with Options.Reuse, yield
+// owns the batch.
 func (l *Loader) each(ctx context.Context, epoch int, yield func(b *batchState, err error) bool) {
 	if err := l.endError(ctx); err != nil {
 		yield(nil, err)
@@ -160,7 +162,8 @@ func (l *Loader) endError(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// run calls yield with the batches of p, in the consumer's goroutine.
+// run calls yield with the batches of p, in the consumer's goroutine, until the epoch ends or
+// yield returns false. An error is passed to the last call, with a nil batch.
 func (l *Loader) run(p *prefetcher, yield func(b *batchState, err error) bool) {
 	track := l.borrowTrack()
 	defer l.returnTrack(track)
@@ -216,8 +219,10 @@ func (l *Loader) run(p *prefetcher, yield func(b *batchState, err error) bool) {
 	}
 }
 
-// skipFailed passes the errors of failed samples to Options.Skip and compacts the batch if some are
-// skipped. It returns the number of remaining samples, or the first error that must end the epoch.
+// skipFailed passes the errors of failed samples to Options.Skip and compacts the batch if some
+// are skipped. It returns the number of remaining samples, which may be 0, or the error that
+// must end the epoch: the batch's own, or that of the first sample that Skip does not accept. It
+// must be called once for each batch, by the consumer.
 func (l *Loader) skipFailed(b *batchState) (n int, err error) {
 	if b.err != nil {
 		return 0, b.err
@@ -242,7 +247,8 @@ func (l *Loader) skipFailed(b *batchState) (n int, err error) {
 	return n, nil
 }
 
-// sampleCount returns the number of samples in a batch. size is Options.BatchSize.
+// sampleCount returns the number of samples in a batch after skipFailed; 0 means that there is
+// no batch. size is Options.BatchSize.
 func (b *batchState) sampleCount(size int) int {
 	switch {
 	case len(b.batch) == 0:

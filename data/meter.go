@@ -23,7 +23,8 @@ type Stats struct {
 	Kind             Kind          // kind of the workers; for Auto the chosen one, or Auto before
 }
 
-// SamplesPerSecond returns the rate of delivered samples.
+// SamplesPerSecond returns the rate of delivered samples, counted over Elapsed. It is NaN before
+// the first loop.
 func (s Stats) SamplesPerSecond() float64 { return float64(s.Samples) / s.Elapsed.Seconds() }
 
 // stalled is the fraction of its time that the consumer may wait before the Loader counts as too
@@ -64,7 +65,7 @@ func (s Stats) String() string {
 	return line + fmt.Sprintf("; loading is the bottleneck: %d workers would keep up, there are %d", n, s.Workers)
 }
 
-// A meter collects [Stats].
+// A meter collects the [Stats] of a Loader. Its methods may be called from several goroutines.
 type meter struct {
 	mu    sync.Mutex
 	stats Stats
@@ -73,7 +74,8 @@ type meter struct {
 	since time.Time   // when Elapsed was last updated
 }
 
-// countRequest counts a request of the given number of samples.
+// countRequest counts a completed request for the given number of samples, with its result or,
+// if no worker completed it, its error.
 func (m *meter) countRequest(samples int, out fetchResult, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,7 +119,8 @@ func (m *meter) countLoop(n int) {
 	m.loops += n
 }
 
-// updateElapsed adds the time since the last call to Elapsed. The caller must hold m.mu.
+// updateElapsed adds the time since the last call to Elapsed, once for each running loop. The
+// caller must hold m.mu.
 func (m *meter) updateElapsed() {
 	now := time.Now()
 	if m.loops > 0 {

@@ -110,8 +110,9 @@ const (
 	defaultParts         = 16
 )
 
-// withDefaults validates the options and fills in defaults. It panics if an option is out of range
-// or if options exclude each other.
+// withDefaults returns the options with defaults filled in. stream is set for a Loader of a
+// Stream, which excludes an order of samples. It panics if an option is out of range or if
+// options exclude each other.
 func (o Options) withDefaults(stream bool) Options {
 	misuse := func(wrong bool, format string, args ...any) {
 		if wrong {

@@ -2,7 +2,8 @@ package data
 
 import "container/heap"
 
-// A plan is the sequence of the batches of an epoch.
+// A plan is the sequence of the batches of an epoch. nextBatch removes and returns the next one;
+// ok is false at the end. It must not be called concurrently.
 type plan interface {
 	nextBatch() (s *batchState, ok bool)
 }
@@ -58,7 +59,8 @@ type dealt struct {
 	parts partHeap
 }
 
-// A progress records how far a part of a Stream has been planned and read.
+// A progress records how far a part of a Stream has been planned and read. It is guarded by
+// prefetcher.mu.
 type progress struct {
 	index   int
 	planned int // batches planned

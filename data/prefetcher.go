@@ -47,9 +47,10 @@ type prefetcher struct {
 	prints  *prints
 }
 
-// takeBatch waits for the next batch and removes it. It returns nil, nil at the end of the epoch,
-// [ErrTimeout] if the batch takes longer than Options.Timeout, and otherwise the error of
-// [Loader.endError].
+// takeBatch waits for the next batch and removes it. The caller owns the batch and must call
+// skipFailed, because it may have failed samples or an error. It returns nil, nil at the end of
+// the epoch, [ErrTimeout] if the batch takes longer than Options.Timeout, and otherwise the
+// error of [Loader.endError]. Only the consumer's goroutine may call it, without p.mu.
 func (p *prefetcher) takeBatch() (*batchState, error) {
 	var alarm <-chan time.Time
 	if d := p.l.opts.Timeout; d > 0 {
@@ -107,7 +108,8 @@ func (p *prefetcher) popDeliverable() *batchState {
 	return nil
 }
 
-// timeoutError returns the error for a batch that was not ready in time.
+// timeoutError returns the error for a batch that was not ready in time. It wraps [ErrTimeout].
+// At least one batch must be planned, and the caller must not hold p.mu.
 func (p *prefetcher) timeoutError() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +119,8 @@ func (p *prefetcher) timeoutError() error {
 }
 
 // advanceBatch begins the next batch if the limits allow it, and sets p.more to make unlock
-// continue with another one. The caller must hold p.mu.
+// continue with another one. The caller must hold p.mu. It must release p.mu with unlock, which
+// submits the fetches.
 func (p *prefetcher) advanceBatch() {
 	for _, b := range p.batches {
 		if b.phase == planned && !p.beginBatch(b) {
@@ -150,7 +153,7 @@ func (p *prefetcher) hasRoom() bool {
 }
 
 // fillsRows reports whether workers write samples to rows of a shared buffer, rather than make
-// whole batches.
+// whole batches. The caller must hold p.mu.
 func (p *prefetcher) fillsRows() bool {
 	return !p.loose && p.l.opts.Collate == nil && p.l.opts.BatchSize != Single && !p.l.isStream()
 }
@@ -202,7 +205,8 @@ func (p *prefetcher) requestBatch(b *batchState, n int) {
 }
 
 // assumeLayout allocates a batch in the layout of the previous one and requests its rows. It
-// returns false if there is no memory at present. The caller must hold p.mu.
+// returns false if shared memory is full but earlier batches will free some; the batch is then
+// still planned. Any other error becomes the error of the batch. The caller must hold p.mu.
 func (p *prefetcher) assumeLayout(b *batchState) bool {
 	err := p.allocateBuffer(b)
 	if errors.Is(err, arena.ErrNoSpace) && p.batches[0] != b {
@@ -218,7 +222,8 @@ func (p *prefetcher) assumeLayout(b *batchState) bool {
 	return true
 }
 
-// allocateBuffer allocates the buffer of a batch. The caller must hold p.mu.
+// allocateBuffer allocates the buffer of a batch in the latest layout. Errors are as with
+// [Loader.newBuffer]. The caller must hold p.mu.
 func (p *prefetcher) allocateBuffer(b *batchState) error {
 	f, err := p.l.newBuffer(p.layout, len(b.indices), p.executor)
 	if err != nil {
@@ -230,7 +235,8 @@ func (p *prefetcher) allocateBuffer(b *batchState) error {
 	return nil
 }
 
-// setWeight sets the number of bytes that a batch counts for. The caller must hold p.mu.
+// setWeight sets the number of bytes that a batch counts for against Options.PrefetchBytes. The
+// caller must hold p.mu.
 func (p *prefetcher) setWeight(b *batchState, n int) {
 	p.bytes += n - b.bytes
 	b.bytes = n
@@ -248,7 +254,7 @@ func (p *prefetcher) fill(b *batchState, from int) {
 
 // chunkSize returns the number of samples, out of n, for one request: enough to make the cost of
 // submitting it small, but no more, so that other workers can take over the rows behind a slow
-// sample. The caller must hold p.mu.
+// sample. It is at least 1. The caller must hold p.mu.
 func (p *prefetcher) chunkSize(n int) int {
 	if p.l.opts.Workers == 0 || p.cost == 0 {
 		return max(1, n)
@@ -290,9 +296,9 @@ func (p *prefetcher) unlock() {
 	}
 }
 
-// completeFetch records the result of a request. A non-nil err means that no worker has completed
-// it. completeFetch must be called exactly once for each submitted fetch. It reports whether the
-// batch is ready now.
+// completeFetch records the result of a request. A non-nil err means that no worker has
+// completed it. completeFetch must be called exactly once for each submitted fetch. It reports
+// whether the batch is ready now. Any goroutine may call it, without p.mu.
 func (p *prefetcher) completeFetch(f *fetch, r fetchResult, err error) bool {
 	p.l.meter.countRequest(f.n, r, err)
 	p.mu.Lock()
@@ -365,8 +371,9 @@ func (p *prefetcher) readPortion(b *batchState, r fetchResult) {
 	p.recordMade(b, r)
 }
 
-// compare fails a batch with [ErrPart] if another part of the Stream began with the same samples.
-// The caller must hold p.mu.
+// compare sets the error of a batch, which wraps [ErrPart], if another part of the Stream began
+// with the same samples. print is the fingerprint of the batch's first samples, or 0 for none;
+// only the first batch of a part is compared. The caller must hold p.mu.
 func (p *prefetcher) compare(b *batchState, print uint64) {
 	if print == 0 || b.from > 0 {
 		return
@@ -377,7 +384,8 @@ func (p *prefetcher) compare(b *batchState, print uint64) {
 	}
 }
 
-// recordMade records the batch made by a worker. The caller must hold p.mu.
+// recordMade records the batch made by a worker, and its size in bytes. The caller must hold
+// p.mu.
 func (p *prefetcher) recordMade(b *batchState, r fetchResult) {
 	b.batch, b.spec = r.Batch, r.Spec
 	if n := b.batch.nbytes(); n > 0 {
@@ -507,8 +515,9 @@ func (p *prefetcher) readyCount() (n int) {
 	return n
 }
 
-// endConsumer ends the consumer's part of the iteration. Requests in flight complete, and their
-// results are discarded.
+// endConsumer ends the consumer's part of the iteration and recycles the batches that were not
+// delivered. Requests in flight complete, and their results are discarded. The caller must not
+// hold p.mu.
 func (p *prefetcher) endConsumer() {
 	p.mu.Lock()
 	defer p.unlock()

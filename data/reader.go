@@ -9,7 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// A reader is a worker's position in a part of a Stream.
+// A reader is a worker's position in a part of a Stream. It is made by readerAt. Only its worker
+// may use it.
 type reader struct {
 	loop    context.Context // context of the loop that reads the part
 	epoch   int
@@ -20,8 +21,9 @@ type reader struct {
 	end     bool
 }
 
-// readerAt returns the reader of a part at the requested position. If the open reader is elsewhere,
-// it opens the part again and skips the samples before the position.
+// readerAt returns the reader of a part at the requested position. If the open reader is
+// elsewhere, it opens the part again and skips the samples before the position. A panic of the
+// Stream is passed on.
 func (w *worker) readerAt(o fetchRequest) *reader {
 	r := w.readers[o.Part.Index]
 	if r != nil && r.loop == w.parent && r.epoch == o.Epoch && r.at == o.From {
@@ -47,8 +49,9 @@ func (r *reader) close() error {
 	})
 }
 
-// readSample reads the next sample. For random numbers, its index is the one it would have if
-// samples were assigned to the parts in turn.
+// readSample reads the next sample: a [Sample] or a value. At the end of the part it sets r.end
+// and returns nil, nil. For random numbers, its index is the one it would have if samples were
+// assigned to the parts in turn.
 func (r *reader) readSample(p Part) (any, error) {
 	r.current.setSample(r.at*p.Count + p.Index)
 	v, err, ok := r.next()
@@ -60,7 +63,8 @@ func (r *reader) readSample(p Part) (any, error) {
 	return v, err
 }
 
-// nextSample reads the next sample of a part and prepares it for a batch.
+// nextSample reads the next sample of a part and prepares it for a batch. At the end of the part
+// it sets r.end and returns the zero sample.
 func (w *worker) nextSample(r *reader, p Part) (sample, error) {
 	begin := w.track.Now()
 	v, err := r.readSample(p)
@@ -71,7 +75,9 @@ func (w *worker) nextSample(r *reader, p Part) (sample, error) {
 	return w.prepareSample(plain, v)
 }
 
-// read makes a batch of the next samples of a part.
+// read makes a batch of at most o.N samples of a part, after the first o.From. Samples that fail
+// are listed in out.Bad; unless w.Skip is set, the first of them ends reading, and there is no
+// batch.
 func (w *worker) read(o fetchRequest) (out fetchResult) {
 	var samples []sample
 	var at []int
@@ -112,8 +118,8 @@ func (w *worker) read(o fetchRequest) (out fetchResult) {
 // printed is the maximum number of samples in a fingerprint.
 const printed = 8
 
-// fingerprint returns a hash of the first samples, which is the same in all processes. It returns 0
-// if there are no samples.
+// fingerprint returns a hash of the first samples, at most 8, which is the same in all
+// processes. It returns 0 if there are no samples.
 func fingerprint(samples []sample) uint64 {
 	if len(samples) == 0 {
 		return 0

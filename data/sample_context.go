@@ -74,8 +74,9 @@ func WithSample(ctx context.Context, info Info, i int) context.Context {
 
 type sampleContextKey struct{}
 
-// A sampleContext is the context value of one worker. It is updated for each sample, because a new
-// context for each sample would have to be allocated.
+// A sampleContext is the context value of one worker. It is updated for each sample, because a
+// new context for each sample would have to be allocated. Only one goroutine may use it at a
+// time.
 type sampleContext struct {
 	info   Info
 	sample int

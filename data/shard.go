@@ -61,8 +61,8 @@ func (s shard) Order(epoch int) []int {
 	return o.takeNext(o.remaining())
 }
 
-// remainingOrder returns the remaining order of this rank after the first seen samples of the order
-// of s, which were delivered to all ranks together.
+// remainingOrder returns the part of this rank in the order of s.of, without the first seen
+// samples, which were delivered to all ranks together.
 func (s shard) remainingOrder(epoch, seen int) order {
 	whole := wholeOrder(s.of, epoch)
 	total := whole.remaining()
@@ -82,7 +82,7 @@ func rankCount(s Sampler) int {
 	return 1
 }
 
-// orderLength returns the length of the order that the ranks share.
+// orderLength returns the number of samples in the order that the ranks share, without padding.
 func orderLength(s Sampler) int {
 	if s, ok := s.(shard); ok {
 		return s.of.Len()

@@ -111,7 +111,9 @@ func (l *Loader) check(s State) error {
 // globalBatchSize returns the number of samples in one batch of every rank together.
 func (l *Loader) globalBatchSize() int { return max(1, l.opts.BatchSize) * rankCount(l.sampler) }
 
-// mergeStates combines the States of the ranks that read a Stream.
+// mergeStates combines the States of the ranks that read a Stream into one with the parts of all
+// ranks. A single State is returned as it is. It returns an error if there is none, or if they
+// belong to different positions.
 func mergeStates(states []State) (State, error) {
 	if len(states) == 0 {
 		return State{}, errors.New("got no state")
@@ -141,14 +143,15 @@ func mergeStates(states []State) (State, error) {
 	return all, nil
 }
 
-// recordState records the State of the loop that received the latest batch.
+// recordState records s as the position of the Loader, and w as the loop that received the
+// latest batch.
 func (l *Loader) recordState(w *prefetcher, s State) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.prefetcher, l.state = w, s
 }
 
-// A mark tracks the progress of an iteration.
+// A mark tracks the progress of an iteration. Only the consumer's goroutine may use it.
 type mark struct {
 	start  State // where the iteration began
 	width  int   // samples in a batch of all ranks, 0 for a BatchSampler
@@ -184,8 +187,8 @@ func (m *mark) recordDelivery(s *batchState) State {
 	return st
 }
 
-// epochPlan returns the plan of an epoch, starting at the position set by Resume if it is in this
-// epoch.
+// epochPlan returns the plan of an epoch, starting at the position set by Resume if it is in
+// this epoch. That position is used only once. The mark begins at the same position.
 func (l *Loader) epochPlan(epoch int) (plan, *mark) {
 	start := State{Seed: l.opts.Seed, Epoch: epoch}
 	l.mu.Lock()
@@ -213,7 +216,8 @@ func (l *Loader) epochPlan(epoch int) (plan, *mark) {
 	return l.streamPlan(m), m
 }
 
-// streamPlan returns the plan of a Stream.
+// streamPlan returns the plan of a Stream: the parts of this rank, continued at the position
+// m.start. It sets m.parts and the number of parts in m.start.
 func (l *Loader) streamPlan(m *mark) plan {
 	d := &dealt{size: max(1, l.opts.BatchSize), count: l.opts.Parts}
 	if m.start.Count > 0 {

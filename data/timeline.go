@@ -61,7 +61,9 @@ func (l *Loader) borrowTimeline() *timeline {
 	return l.timeline
 }
 
-// newTimeline makes a timeline. It does not create a shared memory domain for the timeline alone.
+// newTimeline makes a timeline. It returns nil if the program has no shared memory domain,
+// because a timeline alone is no reason to create one, or if the domain is full. The caller must
+// hold l.mu.
 func (l *Loader) newTimeline() *timeline {
 	d := arena.Current()
 	if d == nil && Kind(l.kind.Load()) == Processes && l.opts.Workers > 0 {
@@ -93,7 +95,8 @@ func (l *Loader) returnTimeline(t *timeline) {
 	}
 }
 
-// endTimeline closes the timeline, unless a loop or a worker may still use it.
+// endTimeline closes the timeline, unless a loop or a worker may still use it. The caller must
+// not hold l.mu.
 func (l *Loader) endTimeline() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +106,8 @@ func (l *Loader) endTimeline() {
 	}
 }
 
-// beginTrack begins to write a track. Track 0 is the consumer's.
+// beginTrack begins to write a track: 0 for the consumer, 1 and up for workers. It returns nil,
+// which discards all records, if t is nil.
 func (t *timeline) beginTrack(track int) *arena.Track {
 	if t == nil {
 		return nil
@@ -111,7 +115,7 @@ func (t *timeline) beginTrack(track int) *arena.Track {
 	return t.Track(track, time.Now())
 }
 
-// clockTime returns the time on the machine's clock, or 0 without a timeline.
+// clockTime returns the time of the machine's monotonic clock in nanoseconds, or 0 if t is nil.
 func (t *timeline) clockTime() int64 {
 	if t == nil {
 		return 0
@@ -119,10 +123,12 @@ func (t *timeline) clockTime() int64 {
 	return t.Clock(time.Now())
 }
 
-// batchKey returns the key of a batch on a timeline.
+// batchKey returns the key of a batch on a timeline, with the epoch in the upper and the number
+// in the lower half.
 func batchKey(epoch, number int) uint64 { return uint64(epoch&0xffffff)<<32 | uint64(uint32(number)) }
 
-// recordTimes records the times of a batch that was delivered to the consumer.
+// recordTimes records the times of a batch on the timeline, if there is one. The consumer began
+// to wait at begin and received the batch at taken.
 func (p *prefetcher) recordTimes(b *batchState, begin, taken time.Time) {
 	if t := p.timeline; t != nil {
 		t.Passed(arena.Passage{Batch: batchKey(p.epoch, b.number), Asked: b.asked, Began: b.began, Ready: b.done,

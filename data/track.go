@@ -34,8 +34,9 @@ func (w *worker) recordWait() time.Time {
 // recordDeliver records the delivery of a result, from the end of loading until now.
 func (w *worker) recordDeliver() { w.idle = w.recordSpan("deliver", w.idle) }
 
-// borrowTrack returns a track for a loop over batches. Concurrent loops get different tracks. The
-// caller must return it with [Loader.returnTrack].
+// borrowTrack returns a track for a loop over batches, or nil, which records nothing, without a
+// trace. Concurrent loops get different tracks. The caller must return it with
+// [Loader.returnTrack].
 func (l *Loader) borrowTrack() *trace.Track {
 	l.mu.Lock()
 	defer l.mu.Unlock()

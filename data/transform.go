@@ -119,7 +119,8 @@ func reuseTensor(t, src *tensor.Tensor, dt tensor.DType, shape []int) *tensor.Te
 	return src.NewEmpty(dt, shape...)
 }
 
-// contiguousTensor returns t if it is contiguous, and otherwise a contiguous copy.
+// contiguousTensor returns t if it is contiguous, and otherwise a contiguous copy. The caller
+// must not close the result if it is t.
 func contiguousTensor(t *tensor.Tensor) *tensor.Tensor {
 	if t.IsContiguous() {
 		return t

@@ -15,13 +15,15 @@ type sample struct {
 	value any    // input of a Collate of values
 }
 
-// isFixed reports whether samples of this structure can be written to rows of preallocated tensors.
+// isFixed reports whether samples of the structure like can be written to rows of preallocated
+// tensors. It is false if like is invalid.
 func isFixed(like string) bool {
 	n, err := tree.Parse(like)
 	return err == nil && n.Fixed()
 }
 
-// stackValues is [stack] for structured samples.
+// stackValues is [stack] for structured samples. It also returns the description of the batch's
+// structure.
 func stackValues(samples []sample, rules tree.Rules, shared bool) (Batch, string, error) {
 	all := make([]tree.Value, len(samples))
 	for k, s := range samples {
@@ -37,7 +39,8 @@ func stackValues(samples []sample, rules tree.Rules, shared bool) (Batch, string
 	return v.Tensors, v.Spec, nil
 }
 
-// allocateBlock allocates the tensors of a batch in one block of memory.
+// allocateBlock allocates the tensors of a batch, with the given dtypes and shapes, in one block
+// of memory, which is shared memory if shared is set. The caller must close them.
 func allocateBlock(fields []tree.Field, shared bool) ([]*tensor.Tensor, error) {
 	lay := make(layout, len(fields))
 	for k, f := range fields {
@@ -50,7 +53,8 @@ func allocateBlock(fields []tree.Field, shared bool) ([]*tensor.Tensor, error) {
 	return f.batch, nil
 }
 
-// shapeError wraps errors of package tree in [ErrShape] or [ErrSample].
+// shapeError wraps errors of package tree in [ErrShape] or [ErrSample], and keeps the row of a
+// [tree.RowError]. It returns other errors unchanged.
 func shapeError(err error) error {
 	if row := (*tree.RowError)(nil); errors.As(err, &row) {
 		return &tree.RowError{Row: row.Row, Err: shapeError(row.Err)}

@@ -38,7 +38,8 @@ type workerConfig struct {
 	Track     int // first worker's track on the timeline
 }
 
-// A worker runs fetchRequests sequentially.
+// A worker runs fetchRequests one at a time. It is made by [newWorker]. Only one goroutine may
+// use it at a time.
 type worker struct {
 	workerConfig
 	id         int
@@ -61,7 +62,9 @@ type worker struct {
 	then       arena.Activity // activity after a load
 }
 
-// newWorker makes a worker and opens its Dataset or Stream.
+// newWorker makes worker id and opens its Dataset or Stream. The caller must close the worker.
+// It returns an error if the Collate is not registered, or if Open fails or returns something
+// else.
 func newWorker(ctx context.Context, s workerConfig, id int) (*worker, error) {
 	w := &worker{workerConfig: s, id: id, readers: make(map[int]*reader), track: s.trackOf(id),
 		shown: s.Timeline.beginTrack(1 + s.Track + id), then: arena.Idle}
@@ -120,7 +123,8 @@ type loopContext struct {
 	cancel   context.CancelFunc
 }
 
-// loopContext returns ctx with the deadline of a loop.
+// loopContext returns ctx with the deadline of a loop, or ctx itself if by is 0. The context is
+// the same for consecutive calls with equal arguments, and is canceled by a call with others.
 func (w *worker) loopContext(ctx context.Context, by sys.Deadline) context.Context {
 	l := &w.loop
 	if l.pool == ctx && l.deadline == by {
@@ -180,13 +184,15 @@ func (w *worker) fill(o fetchRequest) (bad []failed) {
 	return bad
 }
 
-// gatherer returns the Dataset if it writes rows itself.
+// gatherer returns the Dataset as a [Gatherer]. ok is false if it is none or has structured
+// samples, so that the worker must load and copy samples.
 func (w *worker) gatherer() (g Gatherer, ok bool) {
 	g, ok = w.ds.(Gatherer)
 	return g, ok && !w.structured
 }
 
-// writeRow writes one sample to a row.
+// writeRow loads sample i and writes it to a row of into. The error wraps [ErrShape] if the
+// sample does not have the structure like or the layout of the row.
 func (w *worker) writeRow(i int, into Batch, row int, like string) error {
 	g, ok := w.gatherer()
 	if !ok {
@@ -218,7 +224,8 @@ func (b Batch) copyToRow(row int, s Sample) error {
 	return nil
 }
 
-// copyRow copies t to a row of dst. Both have the same dtype, device and shape of a row.
+// copyRow copies t to a row of dst. The caller must have checked that t has the dtype, device
+// and shape of a row.
 func copyRow(dst *tensor.Tensor, row int, t *tensor.Tensor) error {
 	if dst.Device() == nil && dst.IsContiguous() && t.IsContiguous() { // without a view, which costs more
 		n := t.Nbytes()
@@ -269,8 +276,8 @@ func (w *worker) get(i int) (s sample, err error) {
 	return s, err
 }
 
-// prepareSample converts a plain Sample or a value to a sample and applies the Transform. It
-// returns an error that wraps [ErrSample] if no batch can be made of it.
+// prepareSample makes a sample of a plain Sample or, if w.structured is set, of the value v, and
+// applies the Transform. The error wraps [ErrSample] if no batch can be made of it.
 func (w *worker) prepareSample(plain Sample, v any) (s sample, err error) {
 	s = sample{Sample: plain}
 	if w.structured {
@@ -294,7 +301,8 @@ func (w *worker) prepareSample(plain Sample, v any) (s sample, err error) {
 	return s, err
 }
 
-// retry calls f until it succeeds, at most 1+Retries times.
+// retry calls f until it succeeds, at most 1+Retries times, and returns the last error. It does
+// not repeat f after the end of w.ctx. A panic of f becomes an error that wraps shoal.ErrPanic.
 func (w *worker) retry(f func() error) error {
 	err := recoverPanic(f)
 	for n := 0; err != nil && n < w.Retries && w.ctx.Err() == nil; n++ {
@@ -314,7 +322,8 @@ func recoverPanic(f func() error) (err error) {
 	return f()
 }
 
-// makeBatch loads samples and makes a batch of the good ones.
+// makeBatch loads samples and makes a batch of the good ones. Samples that fail are listed in
+// out.Bad; unless w.Skip is set, the first of them ends loading, and there is no batch.
 func (w *worker) makeBatch(o fetchRequest) (out fetchResult) {
 	var samples []sample
 	var at []int // positions in the request
@@ -333,7 +342,8 @@ func (w *worker) makeBatch(o fetchRequest) (out fetchResult) {
 	return out
 }
 
-// joinSamples makes the batch of a result. If that fails, it adds the sample at fault to out.Bad.
+// joinSamples sets the batch of a result, unless there are no samples. at[k] is the position of
+// samples[k] in the request. If no batch can be made, it adds the sample at fault to out.Bad.
 func (w *worker) joinSamples(out *fetchResult, samples []sample, at []int) {
 	if len(samples) == 0 {
 		return
@@ -355,7 +365,9 @@ func (w *worker) joinSamples(out *fetchResult, samples []sample, at []int) {
 	out.Bad = append(out.Bad, failed{at[k], err})
 }
 
-// joinBatch makes a batch with the Collate or the default.
+// joinBatch makes a batch of at least one sample with the Collate or the default, and returns it
+// with its structure. The caller must close it. The error may be a [*tree.RowError] with the
+// sample at fault.
 func (w *worker) joinBatch(samples []sample) (b Batch, spec string, err error) {
 	switch {
 	case w.collate != nil:
