@@ -9,8 +9,9 @@ import (
 const far = 1e9
 
 // A digitRenderer draws one image at a time. Strokes record the distance of each pixel from the
-// nearest stroke, relative to the stroke's width. Ink is computed from the distances at the end, so
-// that crossings are not darker than the rest.
+// nearest stroke, relative to the stroke's width. Ink is computed from the distances at the end,
+// so that crossings are not darker than the rest. The zero value is ready for drawDigit. Only
+// one goroutine may use it at a time.
 type digitRenderer struct {
 	src rand.PCG
 	rng *rand.Rand
@@ -32,8 +33,8 @@ func (p *digitRenderer) drawNormal(dev float64) float64 {
 	return dev * 2 * (p.rng.Float64() + p.rng.Float64() + p.rng.Float64() - 1.5)
 }
 
-// drawHandwriting draws random parameters of a handwriting: size, slant, rotation, position and
-// stroke width.
+// drawHandwriting sets the parameters of a random handwriting for the next strokes: size, slant,
+// rotation, position and stroke width.
 func (p *digitRenderer) drawHandwriting() {
 	turn, slant := p.drawNormal(.08), p.drawNormal(.11)
 	w, h := p.drawUniform(12, 17), p.drawUniform(17.5, 20.5)
@@ -53,7 +54,8 @@ func (p *digitRenderer) mapPoint(m point) point {
 	return point{p.a*x + p.b*y + p.tx, p.c*x + p.d*y + p.ty}
 }
 
-// draw draws a stroke.
+// draw maps a stroke to pixels and records its distances in p.near. drawHandwriting must be
+// called before.
 func (p *digitRenderer) draw(s stroke) {
 	p.path = p.path[:0]
 	for _, m := range s.points {
@@ -70,7 +72,8 @@ func (p *digitRenderer) draw(s stroke) {
 	}
 }
 
-// drawSpline draws the segment from a to b of a Catmull-Rom spline.
+// drawSpline draws the segment from a to b of a Catmull-Rom spline that comes from before and
+// continues to after. width is half the stroke's width in pixels.
 func (p *digitRenderer) drawSpline(before, a, b, after point, width float64) {
 	const pieces = 4
 	from := a
@@ -88,7 +91,7 @@ func catmullRom(a, b, c, d, t float64) float64 {
 }
 
 // drawSegment updates near for the pixels around the line a–b. near holds the squared distance
-// divided by the squared width.
+// divided by the squared width, where width is half the stroke's width in pixels.
 func (p *digitRenderer) drawSegment(a, b point, width float64) {
 	reach := width + 1.3 // plus the widest soft edge of develop
 	x0, x1 := pixelRange(min(a.x, b.x)-reach, max(a.x, b.x)+reach)
@@ -122,8 +125,9 @@ func (p *digitRenderer) drawNoiseLine() {
 	p.drawSegment(a, b, p.drawUniform(.5, .9))
 }
 
-// renderInk converts distances to ink: solid within the stroke, falling off over a soft edge, with
-// some noise in the background.
+// renderInk converts the distances to grey values and writes them to img, which must have 28×28
+// pixels: solid ink within the strokes, falling off over a soft edge, with some noise in the
+// background.
 func (p *digitRenderer) renderInk(img []uint8) {
 	soft := float32(p.drawUniform(.55, 1.1) / p.radius) // half of the edge, in stroke widths
 	ink := float32(p.drawUniform(225, 255))

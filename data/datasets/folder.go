@@ -84,7 +84,8 @@ func (d *ImageFolder) Path(i int) (string, error) {
 	return filepath.Join(d.Root, string(name)), err
 }
 
-// read reads the file of image i into e.file.
+// read reads the file of image i into e.file and returns its path. The error wraps [ErrRecords]
+// if i is out of range.
 func (d *ImageFolder) read(e *imageScratch, i int) (path string, err error) {
 	if path, err = d.Path(i); err != nil {
 		return "", fmt.Errorf("image folder %s: %w", d.Root, err)
@@ -98,7 +99,8 @@ func (d *ImageFolder) read(e *imageScratch, i int) (path string, err error) {
 // Close closes the paths and labels in this process.
 func (d *ImageFolder) Close() error { return errors.Join(d.Paths.Close(), d.Labels.Close()) }
 
-// wrapError adds the path of the file to an error of decoding it.
+// wrapError adds the path of the file to an error of decoding it. An [*encoding.FileError] keeps
+// its offset.
 func (d *ImageFolder) wrapError(path string, err error) error {
 	if at := (*encoding.FileError)(nil); errors.As(err, &at) {
 		return &encoding.FileError{Path: path, Offset: at.Offset, Err: at.Err}

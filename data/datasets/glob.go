@@ -16,12 +16,12 @@ var ErrPattern = errors.New("datasets: invalid path pattern")
 // maxPaths is the maximum number of paths from the braces of a pattern.
 const maxPaths = 1 << 20
 
-// Glob returns the paths described by patterns, in the order of the patterns. Braces are expanded
-// as in bash and WebDataset: "train-{000..012}.tar" expands to 13 paths and "{train,val}.tar" to
-// two, whether the files exist or not. Then *, ? and [ match existing files as in [filepath.Glob],
-// in the order of their names. A pattern that is the name of an existing file is not expanded. The
-// error wraps [ErrPattern] if no file matches *, ? or [, or if braces expand to more than 1<<20
-// paths.
+// Glob returns the paths described by patterns, in the order of the patterns. Braces are
+// expanded as in bash and WebDataset: "train-{000..012}.tar" expands to 13 paths and
+// "{train,val}.tar" to two, whether the files exist or not. Then *, ? and [ match existing files
+// as in [filepath.Glob], in the order of their names. A pattern that is the name of an existing
+// file is not expanded. The error wraps [ErrPattern] if no file matches *, ? or [, if a pattern
+// is malformed, or if braces expand to more than 1<<20 paths.
 func Glob(patterns ...string) (paths []string, err error) {
 	for _, pattern := range patterns {
 		if _, err := os.Lstat(pattern); err == nil || !strings.ContainsAny(pattern, "*?[{") {
@@ -48,7 +48,8 @@ func Glob(patterns ...string) (paths []string, err error) {
 	return paths, nil
 }
 
-// expandBraces expands the braces of a pattern. Braces without a comma or a range are kept.
+// expandBraces expands the braces of a pattern. Braces without a comma or a range are kept. The
+// error wraps [ErrPattern] if there would be more than maxPaths paths.
 func expandBraces(pattern string) ([]string, error) {
 	for begin := 0; begin < len(pattern); begin++ {
 		if pattern[begin] != '{' {
@@ -117,7 +118,8 @@ func matchingBrace(s string, begin int) (end int, commas []int) {
 	return -1, nil
 }
 
-// braceRange expands "000..012", "a..e" or "0..10..5". It returns nil for other strings.
+// braceRange expands "000..012", "a..e" or "0..10..5". It returns nil for other strings. The
+// error is errManyPaths for a range of more than maxPaths elements.
 func braceRange(s string) ([]string, error) {
 	bounds := strings.Split(s, "..")
 	if len(bounds) != 2 && len(bounds) != 3 {

@@ -54,8 +54,8 @@ func (s *hdf5Rows) Get(ctx context.Context, i int) (data.Sample, error) {
 	return o.Get(ctx, i)
 }
 
-// Open opens the file for one worker. It returns an error that wraps [data.ErrShape] if the number
-// of rows has changed.
+// Open opens the file for one worker, which must close the result, an [*openedHDF5]. It returns
+// an error that wraps [data.ErrShape] if the number of rows has changed.
 func (s *hdf5Rows) Open(context.Context) (any, error) {
 	o, err := s.open()
 	if err != nil {
@@ -90,7 +90,8 @@ func (s *hdf5Rows) open() (*openedHDF5, error) {
 	return o, nil
 }
 
-// An openedHDF5 is the open data set of one worker.
+// An openedHDF5 is the open data set of one worker. It is made by [hdf5Rows.Open] and must be
+// closed.
 type openedHDF5 struct {
 	f      *hdf5.File
 	fields []*hdf5.Dataset
@@ -99,7 +100,8 @@ type openedHDF5 struct {
 // Len returns the number of rows.
 func (o *openedHDF5) Len() int { return o.fields[0].Shape()[0] }
 
-// Get reads row i.
+// Get reads row i of each field. It returns an error if i is out of range or the file is
+// damaged.
 func (o *openedHDF5) Get(_ context.Context, i int) (data.Sample, error) {
 	var s data.Sample
 	for _, d := range o.fields {
@@ -115,14 +117,16 @@ func (o *openedHDF5) Get(_ context.Context, i int) (data.Sample, error) {
 	return s, nil
 }
 
-// readRows reads rows from row i on into dst.
+// readRows reads rows from row i on into dst: as many as its first dimension. It returns an
+// error if a row is out of range or the file is damaged.
 func readRows(d *hdf5.Dataset, dst *tensor.Tensor, i int) error {
 	start := make([]int, dst.Dims())
 	start[0] = i
 	return d.ReadSlab(dst, start...)
 }
 
-// Gather reads rows into a batch. Consecutive rows are read with one call.
+// Gather reads row indices[k] of each field into row k of into. Consecutive rows are read with
+// one call. The error wraps [data.ErrShape] if into has another number of fields.
 func (o *openedHDF5) Gather(_ context.Context, indices []int, into data.Batch) error {
 	if len(into) != len(o.fields) {
 		return fmt.Errorf("%w: got %d fields, want %d", data.ErrShape, len(into), len(o.fields))

@@ -74,7 +74,8 @@ func OpenIDX(path string) (*tensor.Tensor, error) {
 	return t, nil
 }
 
-// withRemedy adds a remedy to the error for a damaged file.
+// withRemedy adds a remedy to the error for a damaged file. It returns err itself if it wraps
+// [ErrLimit].
 func withRemedy(err error) error {
 	if errors.Is(err, ErrLimit) {
 		return err
@@ -82,8 +83,8 @@ func withRemedy(err error) error {
 	return fmt.Errorf("%w; download the file again", err)
 }
 
-// readIDX reads the file r of size bytes. offset is the number of decompressed bytes that were
-// read.
+// readIDX reads the IDX file r, which may be compressed and has size bytes as it is stored.
+// offset is the number of decompressed bytes that were read. Errors are as with [OpenIDX].
 func readIDX(r io.Reader, size int64) (t *tensor.Tensor, offset int64, err error) {
 	in := bufio.NewReader(r)
 	most, fills := size, size
@@ -108,7 +109,8 @@ type idxFile struct {
 	offset int64 // bytes that were read
 }
 
-// read reads the file. The header consists of
+// read reads the file into a tensor, which the caller must close. Errors are as with [OpenIDX].
+// The header consists of
 //
 //	0  0 0        always
 //	2  dtype      0x08 … 0x0E
@@ -140,7 +142,9 @@ func (f *idxFile) read() (*tensor.Tensor, error) {
 	return e.decode(raw, shape)
 }
 
-// shape reads dims dimensions. bytes is the size of the elements, which have size bytes each.
+// shape reads dims dimensions. bytes is the size of all elements, which have size bytes each.
+// The error wraps [data.ErrTruncated] if the file cannot contain them, and [ErrLimit] if they
+// exceed the memory limit.
 func (f *idxFile) shape(dims int, size int64) (shape []int, bytes int64, err error) {
 	bytes = size
 	empty := false
@@ -166,7 +170,7 @@ func (f *idxFile) shape(dims int, size int64) (shape []int, bytes int64, err err
 	return shape, bytes, safefile.CheckSize(bytes, f.fills, 0, "decompress it with gunzip if this is intended")
 }
 
-// fill reads len(p) bytes.
+// fill reads len(p) bytes. It returns [data.ErrTruncated] if the file ends before.
 func (f *idxFile) fill(p []byte) error {
 	_, err := io.ReadFull(f, p)
 	return truncatedError(err)
@@ -179,7 +183,8 @@ func (f *idxFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// checkEnd checks that the file ends here. For a compressed file this also verifies the checksum.
+// checkEnd returns [data.ErrTrailing] unless the file ends here. For a compressed file it also
+// verifies the checksum.
 func (f *idxFile) checkEnd() error {
 	switch _, err := io.ReadFull(f.r, make([]byte, 1)); err {
 	case io.EOF:
@@ -191,7 +196,8 @@ func (f *idxFile) checkEnd() error {
 	}
 }
 
-// truncatedError converts io.EOF and io.ErrUnexpectedEOF to [data.ErrTruncated].
+// truncatedError converts errors that wrap [io.EOF] or [io.ErrUnexpectedEOF] to
+// [data.ErrTruncated], and returns others unchanged, nil included.
 func truncatedError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return data.ErrTruncated

@@ -16,7 +16,8 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// An imageScratch holds the reusable memory for decoding an image.
+// An imageScratch holds the reusable memory for decoding an image. Only one goroutine may use it
+// at a time. It is from the pool imageScratches.
 type imageScratch struct {
 	image image.Image
 	file  []byte
@@ -26,13 +27,14 @@ type imageScratch struct {
 
 var imageScratches = sync.Pool{New: func() any { e := new(imageScratch); e.rng = rand.New(&e.pcg); return e }}
 
-// seedGenerator seeds the generator for a sample and returns it.
+// seedGenerator seeds the generator for a sample and returns it. The next call seeds the same
+// generator again.
 func (e *imageScratch) seedGenerator(s uint64) *rand.Rand {
 	e.pcg.Seed(s, seed.Spread(s))
 	return e.rng
 }
 
-// read reads a file into e.file.
+// read reads a file into e.file, which the next call overwrites.
 func (e *imageScratch) read(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -52,8 +54,9 @@ func (e *imageScratch) read(path string) error {
 	}
 }
 
-// decodeTensor decodes a file and applies steps. The result is (C, H, W) of float32 if steps
-// contain a Normalize, and of uint8 otherwise.
+// decodeTensor decodes a file and applies steps, with random numbers from r. channels may be 0
+// for 3. The result is (C, H, W) of float32 if steps contain a Normalize, and of uint8
+// otherwise. The caller must close it.
 func (e *imageScratch) decodeTensor(steps image.Pipeline, file []byte, channels int, r *rand.Rand) (*tensor.Tensor,
 	error) {
 	if err := steps.Make(&e.image, file, cmp.Or(channels, 3), r); err != nil {
@@ -62,7 +65,7 @@ func (e *imageScratch) decodeTensor(steps image.Pipeline, file []byte, channels 
 	return e.copyTensor(), nil
 }
 
-// copyTensor returns a copy of the image.
+// copyTensor returns a copy of the image, (C, H, W), which the caller must close.
 func (e *imageScratch) copyTensor() *tensor.Tensor {
 	im := &e.image
 	if im.Numbers != nil {
@@ -71,7 +74,8 @@ func (e *imageScratch) copyTensor() *tensor.Tensor {
 	return tensor.FromSlice(slices.Clone(im.Pix), im.C, im.H, im.W)
 }
 
-// rowOf returns the memory of row k of a tensor, as pixels or as numbers.
+// rowOf returns the memory of row k of a contiguous tensor: pixels for Uint8, numbers for
+// Float32. Both are nil for other dtypes.
 func rowOf(into *tensor.Tensor, k int) (pixels []uint8, numbers []float32) {
 	n := into.Numel() / max(1, into.Dim(0))
 	switch into.DType() {
@@ -83,8 +87,8 @@ func rowOf(into *tensor.Tensor, k int) (pixels []uint8, numbers []float32) {
 	return pixels, numbers
 }
 
-// decodeRow decodes a file into row k of a tensor. It returns an error that wraps [data.ErrShape]
-// if the image has another size than the row.
+// decodeRow decodes a file into row k of a tensor and applies steps, as decodeTensor does. It
+// returns an error that wraps [data.ErrShape] if the image has another size than the row.
 func (e *imageScratch) decodeRow(into *tensor.Tensor, k int, steps image.Pipeline, file []byte, channels int,
 	r *rand.Rand) error {
 	pixels, numbers := rowOf(into, k)
@@ -95,8 +99,8 @@ func (e *imageScratch) decodeRow(into *tensor.Tensor, k int, steps image.Pipelin
 	return err
 }
 
-// decodeNear decodes a file into row k of a tensor of images, if the image fits, and otherwise to a
-// new tensor.
+// decodeNear decodes a file and applies steps, as decodeTensor does. The result is a view of row
+// k of into, if the image fits, and otherwise a new tensor. The caller must close it.
 func (e *imageScratch) decodeNear(into *tensor.Tensor, k int, steps image.Pipeline, file []byte, channels int,
 	r *rand.Rand) (*tensor.Tensor, error) {
 	im := &e.image
@@ -116,5 +120,5 @@ func (e *imageScratch) decodeNear(into *tensor.Tensor, k int, steps image.Pipeli
 	return into.Select(0, k), nil
 }
 
-// labelTensor returns a tensor without dimensions, for a label.
+// labelTensor returns an Int64 tensor without dimensions, for a label.
 func labelTensor(v int64) *tensor.Tensor { return tensor.FromSlice([]int64{v}) }

@@ -21,12 +21,13 @@ const (
 	MNISTStd  = 0.3081
 )
 
-// MNIST reads the training set, or the test set if train is false, of MNIST or of a set in the same
-// format such as Fashion-MNIST. Images are (n, 28, 28) Uint8 and labels (n) Int64 from 0 to 9. The
-// files must be in dir or in dir/MNIST/raw, as torchvision places them. They must have their
-// original names or the variant with a dot (train-images.idx3-ubyte), and may be gzipped. Package
-// data/download fetches them. The caller must close the set. The error wraps [fs.ErrNotExist] for a
-// missing file, and is an [*encoding.FileError] for a malformed one.
+// MNIST reads the training set, or the test set if train is false, of MNIST or of a set in the
+// same format such as Fashion-MNIST. Images are (n, 28, 28) Uint8 and labels (n) Int64 from 0 to
+// 9. The files must be in dir or in dir/MNIST/raw, as torchvision places them. They must have
+// their original names or the variant with a dot (train-images.idx3-ubyte), and may be gzipped.
+// Package data/download fetches them. The caller must close the set. The error wraps
+// [fs.ErrNotExist] for a missing file, and is an [*encoding.FileError] for a malformed one,
+// which wraps [data.ErrShape] for images of another size and labels above 9.
 func MNIST(dir string, train bool) (*data.TensorDataset, error) {
 	set := "t10k"
 	if train {

@@ -25,9 +25,9 @@ const (
 
 var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
-// build makes a block of records. If entries is not 0, every other record is a key, and the block
-// gets a hash table with that number of entries, which must be a power of two. See [List] for the
-// format.
+// build returns a block of records on the heap, which the caller must close. If entries is not
+// 0, every other record is a key, and the block gets a hash table with that number of entries,
+// which must be a power of two. See [List] for the format.
 func build[T string | []byte](records []T, entries int) *tensor.Tensor {
 	data := recordsHead + 8*len(records) + 8*entries
 	size := data
@@ -69,7 +69,8 @@ func hashKey[T string | []byte](key T) uint64 {
 	return seed.Spread(h)
 }
 
-// check validates a block. It returns a [*recordError], or nil.
+// check validates a block of a [List] or, if isMap is set, of a [Map]. It returns nil, or a
+// [*recordError] that wraps [ErrRecords].
 func check(t *tensor.Tensor, isMap bool) error {
 	bad := func(offset int, format string, args ...any) error {
 		return &recordError{offset, fmt.Errorf("%w: %s", ErrRecords, fmt.Sprintf(format, args...))}
@@ -155,8 +156,8 @@ type index struct {
 	data    uint64
 }
 
-// withIndex calls f with the index of a block. It returns an error that wraps [ErrRecords] if the
-// header is damaged or a page of the file cannot be read.
+// withIndex calls f with the index of a block and returns f's error. It returns an error that
+// wraps [ErrRecords] if the header is damaged or a page of the file cannot be read.
 func withIndex(t *tensor.Tensor, f func(x index) error) error {
 	var err error
 	fault := tensor.Catch(func() {
@@ -186,7 +187,8 @@ func indexOf(b []byte) (index, error) {
 	return x, nil
 }
 
-// recordAt returns record i.
+// recordAt returns record i as a slice of the block's memory. The error wraps [ErrRecords] if i
+// is out of range or the index is damaged.
 func (x index) recordAt(i uint64) ([]byte, error) {
 	if i >= x.records {
 		return nil, fmt.Errorf("%w: record %d is out of range [0, %d)", ErrRecords, i, x.records)

@@ -94,7 +94,8 @@ func recordAt(t *tensor.Tensor, i int) (record []byte, err error) {
 // a hash table. The caller must close it.
 type Map struct{ records }
 
-// NewMap makes a Map on the heap. If a key is repeated, the last record wins.
+// NewMap makes a Map on the heap. [Map.Share], or sending the Map, moves it to shared memory. If
+// a key is repeated, the last record wins.
 func NewMap[T string | []byte](of iter.Seq2[string, T]) *Map {
 	var all []string
 	at := map[string]int{}
@@ -122,7 +123,7 @@ func OpenMap(path string) (*Map, error) {
 	return &Map{records{t}}, nil
 }
 
-// Len returns the number of keys.
+// Len returns the number of keys. It returns 0 after Close, and if the memory is damaged.
 func (m *Map) Len() int { return recordCount(m.Block) / 2 }
 
 // Get returns the record of a key. ok is false if the key does not exist. The result is memory of
@@ -138,8 +139,8 @@ type Entry struct {
 	Record []byte
 }
 
-// All yields the keys and records in the order of the sequence passed to [NewMap]. The sequence
-// ends with the first error; see [List.At].
+// All yields the keys and records in the order of the sequence passed to [NewMap]. The records
+// are memory of the Map, and the sequence ends with the first error, as in [List.At].
 func (m *Map) All() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for i := range m.Len() {

@@ -28,7 +28,9 @@ type shardFile struct {
 	end   func() // closes the decompressor
 }
 
-// openShard opens a tar file. Compression is detected from the content, not from the name.
+// openShard opens a tar file. Compression is detected from the content, not from the name. The
+// caller must close the result. The error wraps [safefile.ErrPointer] if the file is a pointer
+// of Git LFS instead of the tar file itself.
 func openShard(path string) (*shardFile, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -62,13 +64,14 @@ func openShard(path string) (*shardFile, error) {
 	return s, nil
 }
 
-// Close closes the file.
+// Close closes the file and frees the decompressor.
 func (s *shardFile) Close() error {
 	s.end()
 	return s.file.Close()
 }
 
-// A shardIndex locates the files of a shard, to resolve links.
+// A shardIndex locates the files of a shard, to resolve links. It is made by indexShard and not
+// modified afterwards.
 type shardIndex struct {
 	files map[string]fileRange // by clean path
 	links map[string]string    // clean path of the target
@@ -80,7 +83,8 @@ type fileRange struct{ offset, size int64 }
 // maxHops is the maximum length of a chain of links.
 const maxHops = 16
 
-// indexShard reads the headers of a shard.
+// indexShard reads the headers of the shard at path and returns its index. The error wraps
+// [ErrTar] or [data.ErrTruncated] for a damaged file.
 func indexShard(path string) (*shardIndex, error) {
 	f, err := openShard(path)
 	if err != nil {
@@ -106,8 +110,8 @@ func indexShard(path string) (*shardIndex, error) {
 	}
 }
 
-// find resolves links and returns the range of the target's content. ok is false if the target is
-// not in the shard.
+// find returns the range of the content of the file target, a clean path, or of the file that it
+// links to. ok is false if that file is not in the shard, or after more than maxHops links.
 func (x *shardIndex) find(target string) (r fileRange, ok bool) {
 	for range maxHops {
 		if r, ok = x.files[target]; ok {
@@ -120,7 +124,9 @@ func (x *shardIndex) find(target string) (r fileRange, ok bool) {
 	return r, false
 }
 
-// read returns the content of a file in the shard at path.
+// read returns the content of a file in the shard at path, which it opens and reads from the
+// start if it is compressed. If the shard is too short, the error wraps [data.ErrTruncated],
+// [io.EOF] or [io.ErrUnexpectedEOF].
 func (r fileRange) read(path string) ([]byte, error) {
 	f, err := openShard(path)
 	if err != nil {

@@ -37,8 +37,8 @@ func (ImageDecoder) wantsRecord(r Record) bool {
 	return ok || slices.ContainsFunc(imageKinds, func(kind string) bool { _, ok := r.Files[kind]; return ok })
 }
 
-// Decode decodes the image and the class. It returns an error that wraps [data.ErrShape] if either
-// is missing or the class is not a number.
+// Decode decodes the image and the class. The error wraps [data.ErrShape] if either is missing
+// or the class is not a number, or is one of package image.
 func (d ImageDecoder) Decode(ctx context.Context, r Record) (data.Sample, error) {
 	var file []byte
 	for _, kind := range imageKinds {
@@ -68,7 +68,8 @@ func (d ImageDecoder) Decode(ctx context.Context, r Record) (data.Sample, error)
 	return data.Sample{picture, labelTensor(class)}, nil
 }
 
-// nextRow returns the row for the next image, or a nil batch.
+// nextRow returns the batch and the row in it for the next image. The batch is nil if none is
+// reserved.
 func (d ImageDecoder) nextRow() (into data.Batch, row int) {
 	if d.Row == nil {
 		return nil, 0

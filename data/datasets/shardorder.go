@@ -32,7 +32,9 @@ type ShardOptions struct {
 	Equal bool
 }
 
-// Samples yields the samples of a part.
+// Samples yields the samples of a part, in the order that d.Options selects. An error may be
+// that of one sample, or of a shard, which ends with it; then the sequence continues. With
+// Equal, a shard that cannot be counted ends the sequence.
 func (d *shards) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Sample, error] {
 	return func(yield func(data.Sample, error) bool) {
 		if d.Options.Shuffle < 0 {
@@ -75,7 +77,8 @@ type shardRecord struct {
 	path string
 }
 
-// dealtRecords yields the records of the shards that belong to a part.
+// dealtRecords yields the records of the shards that belong to a part: every p.Count-th shard in
+// order. An error ends its shard only.
 func (d *shards) dealtRecords(order []string, p data.Part) iter.Seq2[shardRecord, error] {
 	return func(yield func(shardRecord, error) bool) {
 		for i, path := range order {
@@ -94,9 +97,9 @@ func (d *shards) dealtRecords(order []string, p data.Part) iter.Seq2[shardRecord
 	}
 }
 
-// equalRecords yields a contiguous range of all records as the records of a part. All parts have
-// the same number of records; the remainder of the division is left out. If the records of a shard
-// cannot be counted, it yields the error and ends.
+// equalRecords yields a contiguous range of the records of all shards, in order, as the records
+// of a part. All parts have the same number of records; the remainder of the division is left
+// out. If the records of a shard cannot be counted, it yields the error and ends.
 func (d *shards) equalRecords(order []string, p data.Part) iter.Seq2[shardRecord, error] {
 	return func(yield func(shardRecord, error) bool) {
 		counts, total := make([]int, len(order)), 0
@@ -142,7 +145,8 @@ type shardVersion struct {
 // shardCounts caches the number of records by shardVersion.
 var shardCounts sync.Map
 
-// countSamples returns the number of samples in a shard.
+// countSamples returns the number of samples in a shard: its records that d.wantsRecord selects.
+// It reads the shard unless an earlier count of the same version of the file is cached.
 func (d *shards) countSamples(path string) (int, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -207,7 +211,8 @@ func (d *shards) wantsRecord(r Record) bool {
 	return !ok || f.wantsRecord(r)
 }
 
-// skipTo reads and discards bytes up to offset.
+// skipTo reads and discards bytes up to offset, which must not be before the current position.
+// It returns [data.ErrTruncated] if the file is shorter.
 func skipTo(in *counter, offset int64) error {
 	_, err := io.CopyN(io.Discard, in, offset-in.n)
 	return truncatedError(err)

@@ -46,8 +46,9 @@ func NewShardsWith(d Decoder, o ShardOptions, paths ...string) data.Stream {
 	return &shards{paths, data.Any[Decoder]{Value: d}, o}
 }
 
-// A Decoder converts a Record to a sample. To use worker processes, its type must be registered
-// with wire.RegisterType.
+// A Decoder converts a Record to a sample. Decode may be called concurrently by worker
+// goroutines. Its error is the error of that sample only. To use worker processes, the Decoder's
+// type must be registered with wire.RegisterType.
 type Decoder interface {
 	Decode(ctx context.Context, r Record) (data.Sample, error)
 }
@@ -66,7 +67,8 @@ func (d *shards) decode(ctx context.Context, r shardRecord) (data.Sample, error)
 // below a folder; see [NewShards].
 func Records(path string) iter.Seq2[Record, error] { return readShard(path, false) }
 
-// readShard yields the records of a tar file. If names is set, the contents of files are nil.
+// readShard yields the records of a tar file, as [Records] does. If names is set, the contents
+// of files are nil.
 func readShard(path string, names bool) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		f, err := openShard(path)
@@ -116,8 +118,10 @@ type shardReader struct {
 	index  *shardIndex // nil before the first link
 }
 
-// nextRecord returns the record that is complete once the first file of another one is read. It
-// returns io.EOF at the end.
+// nextRecord returns the next record of the shard. It reads up to the first file of the record
+// after it. It returns io.EOF at the end. The error wraps [ErrKey] for an unsafe name,
+// [data.ErrShape] for two files of one name, [ErrLimit] for a file above maxFile, or an error of
+// [tarball.nextEntry].
 func (s *shardReader) nextRecord() (Record, error) {
 	for {
 		e, err := s.tar.nextEntry()
@@ -157,7 +161,9 @@ func (s *shardReader) nextRecord() (Record, error) {
 	}
 }
 
-// readContent reads a file, or the target of a link. ok is false if the target is not in the shard.
+// readContent reads a file, or the target of a link. body is nil if s.names is set. ok is false
+// if the target is not in the shard. The error wraps [ErrLimit] if the file is larger than
+// maxFile.
 func (s *shardReader) readContent(e tarEntry) (body []byte, ok bool, err error) {
 	r := fileRange{size: e.size}
 	if !e.isRegular() {
@@ -184,8 +190,9 @@ func (s *shardReader) readContent(e tarEntry) (body []byte, ok bool, err error) 
 	return body, err == nil, err
 }
 
-// readAll reads n bytes. It allocates 1 MiB at first, and then at most three times the bytes that
-// were read, so that a wrong n does not exhaust memory.
+// readAll reads n bytes. It returns the error of [io.ReadFull] if there are fewer. It allocates
+// 1 MiB at first, and then at most three times the bytes that were read, so that a wrong n does
+// not exhaust memory.
 func readAll(r io.Reader, n int64) ([]byte, error) {
 	var all []byte
 	for have := int64(0); have < n; have = int64(len(all)) {
@@ -207,8 +214,9 @@ func isInside(name string) bool {
 		!slices.Contains(parts, "..")
 }
 
-// split splits a path at the first dot of its last element. ok is false for files that begin with a
-// dot, which belong to no sample.
+// split splits a path at the first dot of its last element: "a/b.seg.PNG" has the key "a/b" and
+// the kind "seg.png". ok is false for names without a dot and names that begin with one, which
+// belong to no sample.
 func split(name string) (key, kind string, ok bool) {
 	dir, base := path.Split(name)
 	key, kind, ok = strings.Cut(base, ".")

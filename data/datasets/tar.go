@@ -46,10 +46,11 @@ type tarEntry struct {
 
 func (e tarEntry) isRegular() bool { return e.kind == '0' || e.kind == 0 }
 
-// nextEntry returns the next entry of any kind. Its content may be read with [tarball.readContent].
-// nextEntry returns io.EOF at the end, which is marked by a block of zeros. Some programs omit this
-// block and the padding of the last file, so the archive may also end there. An empty file is not
-// an archive.
+// nextEntry returns the next entry of any kind. Its content may be read with
+// [tarball.readContent] before the next call. nextEntry returns io.EOF at the end, which is
+// marked by a block of zeros. Some programs omit this block and the padding of the last file, so
+// the archive may also end there. An empty file is not an archive. The error wraps [ErrTar] or
+// [data.ErrTruncated] for a damaged archive.
 func (t *tarball) nextEntry() (tarEntry, error) {
 	more := tarEntry{size: -1}
 	for !t.done {
@@ -123,7 +124,8 @@ func (e *tarEntry) applyExtension(more tarEntry) {
 	}
 }
 
-// readContent reads the content of the entry that next returned.
+// readContent reads size bytes of content of the entry that nextEntry returned; size must not
+// exceed the entry's. It returns [data.ErrTruncated] if the archive ends before.
 func (t *tarball) readContent(size int64) ([]byte, error) {
 	b, err := readAll(t.r, size)
 	t.left -= int64(len(b))
@@ -133,7 +135,7 @@ func (t *tarball) readContent(size int64) ([]byte, error) {
 	return b, nil
 }
 
-// parseTar parses a header.
+// parseTar parses a header. The error wraps [ErrTar] if its checksum or a number is wrong.
 func parseTar(h *[tarBlock]byte) (e tarEntry, err error) {
 	sum := int64(0)
 	for i, v := range h {
@@ -179,7 +181,8 @@ func parseOctal(b []byte) (int64, error) {
 	return v, nil
 }
 
-// parsePAX parses records "length key=value\n" that set the path, link and size of the next entry.
+// parsePAX parses records "length key=value\n" that set the path, link and size of the next
+// entry. The error wraps [ErrTar] if they are malformed.
 func (e *tarEntry) parsePAX(b []byte) error {
 	for len(b) > 0 {
 		digits, _, ok := bytes.Cut(b, []byte(" "))

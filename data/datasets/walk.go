@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// isDir reports whether e is a directory or a symbolic link to one.
+// isDir reports whether e, an entry of the directory root, is a directory or a symbolic link to
+// one. It is false for a link that cannot be followed.
 func isDir(root string, e fs.DirEntry) bool {
 	if e.Type()&fs.ModeSymlink == 0 {
 		return e.IsDir()
@@ -18,7 +19,8 @@ func isDir(root string, e fs.DirEntry) bool {
 	return err == nil && st.IsDir()
 }
 
-// listImages returns the images below dir, sorted by the path of the directory and then by name.
+// listImages returns the images at any depth below dir, a folder of root, as paths relative to
+// root, sorted by the path of the directory and then by name.
 func listImages(root, dir string) (files []string, err error) {
 	w := walk{root: root, files: map[string][]string{}}
 	if err := w.visit(dir, nil); err != nil {
@@ -43,7 +45,9 @@ const maxDepth = 200
 
 var errDepth = errors.New("directories are nested too deeply")
 
-// visit visits a directory. above holds the directories that contain it.
+// visit adds the images in dir, a path below w.root, and in its folders to w. above holds the
+// directories that contain it. The error is one of reading a directory, or wraps errDepth below
+// maxDepth directories.
 func (w *walk) visit(dir string, above []fs.FileInfo) error {
 	path := filepath.Join(w.root, dir)
 	st, err := os.Stat(path)
