@@ -84,7 +84,8 @@ func withRemedy(err error) error {
 }
 
 // readIDX reads the IDX file r, which may be compressed and has size bytes as it is stored.
-// offset is the number of decompressed bytes that were read. Errors are as with [OpenIDX].
+// offset is the number of decompressed bytes that were read. The error wraps one of the errors
+// of [OpenIDX].
 func readIDX(r io.Reader, size int64) (t *tensor.Tensor, offset int64, err error) {
 	in := bufio.NewReader(r)
 	most, fills := size, size
@@ -109,8 +110,8 @@ type idxFile struct {
 	offset int64 // bytes that were read
 }
 
-// read reads the file into a tensor, which the caller must close. Errors are as with [OpenIDX].
-// The header consists of
+// read reads the file into a tensor, which the caller must close. The error wraps one of the
+// errors of [OpenIDX]. The header consists of
 //
 //	0  0 0        always
 //	2  dtype      0x08 … 0x0E

@@ -46,7 +46,7 @@ func (b *buckets) Len() (n int) {
 	return n
 }
 
-// Batches returns the samples of each batch of an epoch.
+// Batches returns the indices of the samples of each batch of an epoch.
 func (b *buckets) Batches(epoch int) [][]int {
 	rng := rand.New(rand.NewPCG(b.seed, uint64(epoch)))
 	var groups [][][]int

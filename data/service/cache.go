@@ -21,7 +21,8 @@ type cache struct {
 
 type batchKey struct{ epoch, number int }
 
-// An entry is a batch in the cache, or one that is being made.
+// An entry is a batch in the cache, or one that is being made. It is guarded by cache.mu; batch
+// and err do not change after ready is closed.
 type entry struct {
 	key   batchKey
 	ready chan struct{} // closed when batch and err are set
@@ -36,9 +37,10 @@ func newCache(most int) *cache {
 	return &cache{most: most, entries: make(map[batchKey]*entry), used: list.New()}
 }
 
-// get returns the entry for key. If there is none, it calls fill to make the batch. hit reports
-// whether the entry existed. If err is nil, the caller must call [cache.release] when it no longer
-// uses the entry.
+// get returns the entry for key. If there is none, it calls fill, without c.mu, to make the
+// batch, which the cache then owns. hit reports whether the entry existed. If err is nil, the
+// caller must call [cache.release] when it no longer uses the entry. err is the error of fill,
+// which is not cached, or the cause of ctx.
 func (c *cache) get(ctx context.Context, key batchKey,
 	fill func() (maker.Batch, error)) (e *entry, hit bool, err error) {
 	c.mu.Lock()
@@ -102,8 +104,8 @@ func (c *cache) evictToLimit() {
 	}
 }
 
-// remove removes an entry from the cache. The batch is closed when its last user releases it. The
-// caller must hold c.mu.
+// remove removes an entry from the cache. It closes the batch, or if there are users, leaves
+// this to the last release. The caller must hold c.mu.
 func (c *cache) remove(e *entry) {
 	c.used.Remove(e.at)
 	e.at = nil

@@ -55,7 +55,7 @@ type answer struct {
 }
 
 // dial starts to connect to the hosts and waits until each was tried. The caller must close the
-// client.
+// client. Errors are as with [Dial].
 func dial(ctx context.Context, opts Options, addrs []string) (*client, error) {
 	opts, err := opts.withDefaults(len(addrs))
 	if err != nil {
@@ -77,8 +77,9 @@ func dial(ctx context.Context, opts Options, addrs []string) (*client, error) {
 
 var errNotYet = errors.New("not connected yet")
 
-// awaitConnections waits until a connection to each host was attempted. It returns nil if at least
-// one host is connected and none failed with a [isFatal] error.
+// awaitConnections waits until a connection to each host was attempted. It returns nil if at
+// least one host is connected and none failed with an error for which [isFatal] is true. It
+// returns that error, an error that wraps [ErrNoHost], or the cause of ctx.
 func (c *client) awaitConnections(ctx context.Context) error {
 	for {
 		c.mu.Lock()
@@ -111,7 +112,8 @@ func (c *client) awaitConnections(ctx context.Context) error {
 	}
 }
 
-// noHostError returns an [ErrNoHost] error with the cause of each host.
+// noHostError returns a [*HostError] that wraps [ErrNoHost] and the error of each host. The
+// caller must not hold c.mu.
 func (c *client) noHostError() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,7 +159,8 @@ func (c *client) maintainConnection(p *peer) {
 }
 
 // receiveFrames receives frames from a host until the connection is lost. If the host is the
-// dealer, it also reclaims dealt batches and sends heartbeats.
+// dealer, it also reclaims dealt batches and sends heartbeats. It returns the error that ended
+// the connection.
 func (c *client) receiveFrames(p *peer, conn *ipc.Conn[frame]) error {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
@@ -170,7 +173,9 @@ func (c *client) receiveFrames(p *peer, conn *ipc.Conn[frame]) error {
 	return c.receive(p, conn)
 }
 
-// connectHost connects to a host and verifies its hello frame.
+// connectHost connects to a host, verifies its hello frame and registers the connection, which
+// the caller must close. It takes at most Patience. The error wraps [ErrSilent], [ErrMismatch],
+// [ErrLedger] or an error of package ipc.
 func (c *client) connectHost(p *peer) (*ipc.Conn[frame], error) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.opts.Patience)
 	defer cancel()
@@ -275,8 +280,9 @@ func (c *client) receiveFrame(conn *ipc.Conn[frame]) (f frame, err error) {
 	return f, nil
 }
 
-// handleLost handles a lost connection or a failed attempt to connect. It fails the pending
-// requests of the host, so that [client.fetch] sends them to other hosts.
+// handleLost handles a lost connection, or a failed attempt to connect if conn is nil. It closes
+// conn and fails the pending requests of the host, so that [client.fetch] sends them to other
+// hosts.
 func (c *client) handleLost(p *peer, conn *ipc.Conn[frame], err error) {
 	if conn != nil {
 		conn.Close()
@@ -313,9 +319,11 @@ func (c *client) close() error {
 	return nil
 }
 
-// fetch requests a batch. It tries another host if the connection is lost, or if a host fails to
-// make the batch, for example because a file is missing there. If all hosts fail, it returns the
-// error of the first one.
+// fetch requests a batch and returns the answer. The caller must close the batch in it. fetch
+// tries another host if the connection is lost, or if a host fails to make the batch, for
+// example because a file is missing there. If all hosts fail, it returns the error of the first
+// one. Otherwise the error is the cause of ctx, or wraps [ErrNoHost] if no host connects within
+// Patience, or [shm.ErrNoSpace].
 func (c *client) fetch(ctx context.Context, q frame) (frame, error) {
 	failed := make(map[*peer]error)
 	var first error
@@ -363,8 +371,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// sendRequest sends a request to the best host that is not in failed (see [client.selectHost]). It
-// waits up to Patience for a host to connect.
+// sendRequest sends a request to the best host that is not in failed (see [client.selectHost]).
+// It waits up to Patience for a host to connect. It returns the host, the channel that receives
+// one answer, and the request's id; the caller must call awaitAnswer. A failure of sending is
+// not an error but such an answer. The error is the cause of ctx, or wraps [ErrNoHost].
 func (c *client) sendRequest(ctx context.Context, q frame, failed map[*peer]error) (*peer, chan answer, uint64, error) {
 	patience := time.NewTimer(c.opts.Patience)
 	defer patience.Stop()
@@ -399,15 +409,16 @@ func (c *client) sendRequest(ctx context.Context, q frame, failed map[*peer]erro
 	}
 }
 
-// send sends a request. Requests are small, so this blocks only if the host is stopped.
+// send sends a request. Requests are small, so this blocks only if the host is stopped. It takes
+// at most Patience.
 func (c *client) send(conn *ipc.Conn[frame], q frame) error {
 	ctx, cancel := context.WithTimeout(c.ctx, c.opts.Patience)
 	defer cancel()
 	return conn.Send(ctx, q)
 }
 
-// awaitAnswer waits for the answer to a request. If ctx ends first, it cancels the request at the
-// host.
+// awaitAnswer waits for the answer to a request; a lost connection is an answer, too. If ctx
+// ends first, it cancels the request at the host and returns the cause of ctx.
 func (c *client) awaitAnswer(ctx context.Context, p *peer, ch chan answer, id uint64) (answer, error) {
 	select {
 	case a := <-ch:
@@ -429,7 +440,8 @@ func (c *client) awaitAnswer(ctx context.Context, p *peer, ch chan answer, id ui
 	return answer{}, context.Cause(ctx)
 }
 
-// discardAnswer discards an answer without a receiver, and returns a dealt batch to the dealer.
+// discardAnswer closes the batch of an answer without a receiver, and returns a dealt batch to
+// the dealer.
 func (c *client) discardAnswer(conn *ipc.Conn[frame], f frame) {
 	f.batch().Close()
 	if f.Kind == frameDealt && f.Number >= 0 {

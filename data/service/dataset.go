@@ -21,8 +21,9 @@ type Dataset struct {
 	samples int
 }
 
-// OpenDataset connects to data hosts, as [Dial] does. It returns [ErrOptions] if opts contains
-// World, Coordinated or Dynamic, or if the data hosts serve a Stream.
+// OpenDataset connects to data hosts, as [Dial] does. The caller must close the Dataset. Errors
+// are as with [Dial]; the error also wraps [ErrOptions] if opts contains World, Coordinated or
+// Dynamic, or if the data hosts serve a Stream.
 func OpenDataset(ctx context.Context, opts Options, addrs ...string) (*Dataset, error) {
 	if opts.World > 1 || opts.Coordinated || opts.Dynamic {
 		return nil,
@@ -43,7 +44,9 @@ func OpenDataset(ctx context.Context, opts Options, addrs ...string) (*Dataset, 
 // Len returns the number of samples.
 func (d *Dataset) Len() int { return d.samples }
 
-// Get returns sample i. The caller must close its tensors.
+// Get returns sample i. The caller must close its tensors. The error is a [*HostError] or the
+// cause of ctx, or wraps shm.ErrNoSpace if shared memory is full, or [ErrOptions] if the samples
+// have a structure or this one was skipped.
 func (d *Dataset) Get(ctx context.Context, i int) (data.Sample, error) {
 	b, err := d.fetch(ctx, []int{i})
 	if err != nil {
@@ -59,8 +62,9 @@ func (d *Dataset) Get(ctx context.Context, i int) (data.Sample, error) {
 	return sample, nil
 }
 
-// Gather copies samples into the rows of a batch, with one request. It returns [data.ErrShape] if
-// the fields of into do not match the samples.
+// Gather copies sample indices[k] to row k of each tensor in into, with one request. The error
+// wraps [data.ErrShape] if the fields of into do not match the samples; other errors are as with
+// Get.
 func (d *Dataset) Gather(ctx context.Context, indices []int, into data.Batch) error {
 	b, err := d.fetch(ctx, indices)
 	if err != nil {

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// A dealer assigns each batch of an epoch to one trainer, which must acknowledge it. When a trainer
-// disconnects, its unacknowledged batches are assigned to others. The dealer runs in the data host
-// at the first address of the Dynamic trainers.
+// A dealer assigns each batch of an epoch to one trainer, which must acknowledge it. When a
+// trainer disconnects, its unacknowledged batches are assigned to others. The dealer runs in the
+// data host at the first address of the Dynamic trainers. Methods that do not ask for d.mu may
+// be called from several goroutines.
 type dealer struct {
 	total  int // batches per epoch
 	ledger *ledger
@@ -21,7 +22,7 @@ type dealer struct {
 	ended  map[int]bool // finished epochs: every batch was acknowledged
 }
 
-// A deal is the state of the batches of one epoch.
+// A deal is the state of the batches of one epoch. It is guarded by the dealer's mu.
 type deal struct {
 	free    []int          // stack of unassigned batches
 	held    map[int]*guest // batch number to the trainer that holds it
@@ -63,7 +64,8 @@ func newDealer(total int, l *ledger, patience time.Duration) *dealer {
 	return d
 }
 
-// endGracePeriod ends the grace period.
+// endGracePeriod begins to assign batches. A timer calls it once, at the end of the grace
+// period. The caller must not hold d.mu.
 func (d *dealer) endGracePeriod() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,7 +97,8 @@ func (d *dealer) epochDeal(epoch int) *deal {
 	return e
 }
 
-// takeFree removes a batch from the free ones. The caller must hold the dealer's mu.
+// takeFree removes a batch from the free ones, if it is free. The caller must hold the dealer's
+// mu.
 func (e *deal) takeFree(number int) {
 	if i := slices.Index(e.free, number); i >= 0 {
 		e.free = slices.Delete(e.free, i, i+1)
@@ -225,7 +228,8 @@ func (d *dealer) restoreBatch(g *guest, f frame) {
 	}
 }
 
-// returnBatch returns a batch that a trainer does not use, so that others get it.
+// returnBatch returns a batch that a trainer does not use, so that others get it. It is a no-op
+// if the batch is not assigned to g.
 func (d *dealer) returnBatch(g *guest, f frame) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -238,7 +242,7 @@ func (d *dealer) returnBatch(g *guest, f frame) {
 	d.serve(f.Epoch, e)
 }
 
-// cancelRequest removes a waiting request of a trainer.
+// cancelRequest removes a waiting request of a trainer, if it still waits.
 func (d *dealer) cancelRequest(g *guest, id uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -247,7 +251,8 @@ func (d *dealer) cancelRequest(g *guest, id uint64) {
 	}
 }
 
-// handleDisconnect handles the disconnection of a trainer. Its batches become free again.
+// handleDisconnect handles the disconnection of a trainer. Its requests are removed, and its
+// batches become free again.
 func (d *dealer) handleDisconnect(g *guest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

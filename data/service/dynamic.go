@@ -13,7 +13,8 @@ import (
 )
 
 // askDealer sends a request to the dealer and waits for the answer. It repeats the request after
-// reconnecting if the connection is lost. It returns the connection that delivered the answer.
+// reconnecting if the connection is lost. It returns the answer and the connection that
+// delivered it. The error is a [*HostError], or the cause of ctx.
 func (c *client) askDealer(ctx context.Context, q frame) (frame, *ipc.Conn[frame], error) {
 	p := c.peers[0]
 	for {
@@ -47,7 +48,9 @@ func (c *client) askDealer(ctx context.Context, q frame) (frame, *ipc.Conn[frame
 	}
 }
 
-// awaitDealer waits up to Patience for a connection to the dealer.
+// awaitDealer waits up to Patience for a connection to the dealer and returns it. The error
+// wraps [ErrNoHost] if there is none in time. An error for which isFatal is true, and the cause
+// of ctx, are returned at once.
 func (c *client) awaitDealer(ctx context.Context) (*ipc.Conn[frame], error) {
 	patience := time.NewTimer(c.opts.Patience)
 	defer patience.Stop()
@@ -99,7 +102,7 @@ func (c *client) reclaimBatches(conn *ipc.Conn[frame]) {
 	}
 }
 
-// setWorking records whether this trainer works on a batch.
+// setWorking records whether this trainer works on a batch: it does if on is true.
 func (c *client) setWorking(epoch, number int, on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,6 +129,7 @@ func (c *client) sendHeartbeats(ctx context.Context, conn *ipc.Conn[frame]) {
 }
 
 // A dealt is a batch that the dealer assigned to this trainer, or the reason why there is none.
+// The receiver must close the batch, and acknowledge it or return it to the dealer over conn.
 type dealt struct {
 	maker.Batch
 	number int
@@ -134,7 +138,8 @@ type dealt struct {
 	err    error
 }
 
-// obtainBatch requests a batch number from the dealer and fetches the batch from a data host.
+// obtainBatch requests a batch number from the dealer and fetches the batch from a data host. If
+// the dealer's connection is lost meanwhile, it begins again.
 func (c *client) obtainBatch(ctx context.Context, epoch int) dealt {
 	for {
 		f, conn, err := c.askDealer(ctx, frame{Kind: frameNext, Epoch: epoch})
@@ -153,8 +158,9 @@ func (c *client) obtainBatch(ctx context.Context, epoch int) dealt {
 	}
 }
 
-// acknowledgeBatch tells the dealer that a batch was used. It returns nil once the ledger contains
-// it, and [ErrExpired] if the batch was assigned to another trainer.
+// acknowledgeBatch tells the dealer that a batch was used. It returns nil once the ledger
+// contains it, and an error that wraps [ErrExpired] if the batch was assigned to another
+// trainer.
 func (c *client) acknowledgeBatch(ctx context.Context, epoch, number int) error {
 	f, _, err := c.askDealer(ctx, frame{Kind: frameAck, Epoch: epoch, Number: number, Trainer: c.name})
 	if err == nil && f.Samples == 0 {
@@ -163,8 +169,9 @@ func (c *client) acknowledgeBatch(ctx context.Context, epoch, number int) error 
 	return err
 }
 
-// eachDealt yields the batches of an epoch that are assigned to this trainer, until every batch is
-// acknowledged by some trainer.
+// eachDealt yields the batches of an epoch that are assigned to this trainer, until every batch
+// is acknowledged by some trainer. It acknowledges each batch when yield has returned true. An
+// error is passed to the last call, without a batch. yield owns the batch.
 func (l *Loader) eachDealt(ctx context.Context, epoch int, yield func(b maker.Batch, err error) bool) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer context.AfterFunc(l.client.ctx, func() { cancel(data.ErrClosed) })()

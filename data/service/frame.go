@@ -82,7 +82,8 @@ func (h *hello) decode(b []byte) error {
 	return nil
 }
 
-// differenceTo describes the first difference between two hosts, or returns "".
+// differenceTo describes the first difference between the data of two hosts, or returns "" if
+// both serve the same.
 func (h hello) differenceTo(o hello) string {
 	for _, f := range []struct {
 		what      string
@@ -104,10 +105,11 @@ func (h hello) differenceTo(o hello) string {
 	return ""
 }
 
-// hasBatch reports whether a frame contains a batch, and not only the end of a part of a Stream.
+// hasBatch reports whether an answer contains a batch, rather than only the end of a part of a
+// Stream.
 func (f frame) hasBatch() bool { return f.Read > 0 || !f.End }
 
-// batch returns the batch in a frame.
+// batch returns the batch in a frame. Closing it closes the frame's tensors.
 func (f frame) batch() maker.Batch {
 	v := tree.Value{Spec: f.Spec, Tensors: f.Tensors}
 	return maker.Batch{Value: v, Samples: f.Samples, Read: f.Read, End: f.End}

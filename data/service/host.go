@@ -37,11 +37,11 @@ type Host struct {
 	begin    time.Time
 }
 
-// Listen serves the batches of a Loader at a TCP address such as ":7070", or ":0" for a free port.
-// It uses the Loader's data set and options, but starts its own workers; for a Stream it starts
-// workers for each loop of a trainer. The caller keeps the ownership of l, and must close the Host.
-// It returns [ErrOptions] if the Loader has a World larger than 1, or if opts do not apply to a
-// Stream.
+// Listen serves the batches of a Loader at a TCP address such as ":7070", or ":0" for a free
+// port. It uses the Loader's data set and options, but starts its own workers; for a Stream it
+// starts workers for each loop of a trainer. The caller keeps the ownership of l, and must close
+// the Host. It returns [ErrOptions] if the Loader has a World larger than 1, or if opts do not
+// apply to a Stream, and an error that wraps [ErrLedger] if the ledger cannot be used.
 func Listen(l *data.Loader, addr string, opts HostOptions) (*Host, error) {
 	m, err := maker.Open(l)
 	if err != nil {
@@ -96,8 +96,8 @@ func listen(m maker.Maker, addr string, opts HostOptions) (_ *Host, err error) {
 	return h, nil
 }
 
-// fingerprint returns a hash of the first sample, or for a Stream the first sample of the first
-// part.
+// fingerprint returns a hash of the first sample, or, if parts is not 0, of the first sample of
+// the first of so many parts of a Stream.
 func (h *Host) fingerprint(parts int) (string, error) {
 	first := frame{Kind: frameGather, Indices: []int{0}}
 	if parts > 0 {
@@ -126,7 +126,8 @@ func (h *Host) Addr() string { return h.listener.Addr()[len("tcp://"):] }
 // zero if HostOptions.TLS selects among several certificates, or with Unencrypted.
 func (h *Host) Fingerprint() [sha256.Size]byte { return secure.FingerprintOf(h.opts.TLS) }
 
-// Close closes all connections and stops the workers. It is idempotent.
+// Close closes all connections and stops the workers. Requests in progress are abandoned. It is
+// idempotent.
 func (h *Host) Close() error {
 	h.end()
 	err := h.listener.Close()
@@ -164,7 +165,8 @@ type guest struct {
 	heard   time.Time               // time of its last frame
 }
 
-// serve handles the connection until the trainer disconnects or the host is closed.
+// serve handles the connection until the trainer disconnects or is silent, or the host is
+// closed. It then closes everything that belongs to the guest.
 func (g *guest) serve() {
 	h := g.host
 	ctx, end := context.WithCancel(h.ctx)
@@ -291,7 +293,8 @@ func (g *guest) sendHeartbeats(ctx context.Context) {
 	}
 }
 
-// isSilent reports whether a trainer failed to send its heartbeats for Patience.
+// isSilent reports whether a trainer that uses the dealer has sent nothing for Patience. Other
+// trainers need not send heartbeats.
 func (g *guest) isSilent() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -360,8 +363,10 @@ func (g *guest) answerRequest(ctx context.Context, f frame) error {
 
 var errLoops = errors.New("too many concurrent loops of one trainer over a Stream")
 
-// readerFor returns the reader for a request's loop, and creates it for the first request. wanted
-// reports whether the request has not been cancelled.
+// readerFor returns the reader for the loop of a frameRead, which it creates for the first
+// request of the loop, and nil for other requests. The guest closes the reader. wanted reports
+// whether the request has not been cancelled. The error is errLoops if the trainer has too many
+// loops.
 func (g *guest) readerFor(f frame) (r maker.Reader, wanted bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -403,8 +408,10 @@ func (h *Host) requestedBatch(ctx context.Context, f frame, r maker.Reader) (b m
 	return e.batch, func() { h.cache.release(e) }, nil
 }
 
-// makeBatch makes a batch. If shared memory is full, it clears the cache and retries until Patience
-// expires, because batches that are being sent free memory.
+// makeBatch makes a batch, which the caller must close. r is the reader for a frameRead, and may
+// be nil otherwise. If shared memory is full, makeBatch clears the cache and retries until
+// Patience expires, because batches that are being sent free memory. Then the error wraps
+// [shm.ErrNoSpace].
 func (h *Host) makeBatch(ctx context.Context, f frame, r maker.Reader) (b maker.Batch, err error) {
 	for end := time.Now().Add(h.opts.Patience); ; {
 		switch f.Kind {

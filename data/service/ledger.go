@@ -16,7 +16,8 @@ import (
 )
 
 // A ledger is the persistent log of acknowledged batches. The first line of its file is a
-// [ledgerHead] as JSON; each other line is an acknowledgement. Without a file it records nothing.
+// [ledgerHead] as JSON; each other line is an acknowledgement. Without a file it records
+// nothing. Its methods must not be called concurrently.
 type ledger struct {
 	id    string // random id; a trainer that finds another one must start the epoch again
 	file  *os.File
@@ -43,8 +44,9 @@ type ledgerHead struct {
 // lockedByte is the offset of the file lock, beyond any data.
 const lockedByte = 1 << 60
 
-// openLedger opens or creates the ledger at path, and locks it. If path is empty, the ledger has no
-// file. It returns [ErrLedger] if the file is locked, damaged, or belongs to other data.
+// openLedger opens or creates the ledger at path, and locks it. If path is empty, the ledger has
+// no file. The caller must close the ledger. The error wraps [ErrLedger] if the file is locked,
+// damaged, or belongs to other data.
 func openLedger(path string, served hello) (_ *ledger, err error) {
 	l := &ledger{id: rand.Text()}
 	if path == "" {
@@ -118,8 +120,8 @@ func (l *ledger) takeAcks() []ack {
 	return all
 }
 
-// add appends an acknowledgement and syncs the file. If it returns an error, the acknowledgement
-// must not be confirmed.
+// add appends an acknowledgement and syncs the file. If it returns an error, which wraps
+// [ErrLedger], the acknowledgement must not be confirmed.
 func (l *ledger) add(a ack) error {
 	if l.file == nil {
 		return nil

@@ -89,7 +89,8 @@ func (l *Loader) Epoch(ctx context.Context, epoch int) iter.Seq2[data.Batch, err
 }
 
 // BatchesOf returns an iterator over the batches of the next epoch of l, converted to B as
-// [data.BatchesOf] does. The consumer must close each batch.
+// [data.BatchesOf] does. The consumer must close the tensors of each batch. A batch that does
+// not fit B ends the sequence with an error.
 func BatchesOf[B any](ctx context.Context, l *Loader) iter.Seq2[B, error] {
 	epoch := int(l.epochs.Add(1) - 1)
 	return func(yield func(B, error) bool) {
@@ -125,7 +126,8 @@ type fetched struct {
 	err error
 }
 
-// each yields the batches of an epoch.
+// each yields the batches of an epoch, which yield owns, until yield returns false. An error is
+// passed to the last call, without a batch.
 func (l *Loader) each(ctx context.Context, epoch int, yield func(b maker.Batch, err error) bool) {
 	if l.stream != nil {
 		l.eachRead(ctx, epoch, yield)
@@ -166,8 +168,9 @@ func (l *Loader) each(ctx context.Context, epoch int, yield func(b maker.Batch, 
 	}
 }
 
-// nextBatch fills the window with requests and waits for the next batch. ok is false at the end of
-// the epoch.
+// nextBatch fills the window with requests and waits for the next batch, which the caller must
+// close. ok is false at the end of the epoch. The error is the batch's, [data.ErrClosed], or the
+// cause of w.ctx.
 func (w *window) nextBatch() (b maker.Batch, ok bool, err error) {
 	if w.l.client.ctx.Err() != nil {
 		return b, false, data.ErrClosed
@@ -209,7 +212,8 @@ func (l *Loader) maxPending() int {
 	return max(1, min(l.opts.Prefetch, l.opts.PrefetchBytes/usual))
 }
 
-// drainRequests waits for the pending requests and closes their batches.
+// drainRequests waits for the pending requests and closes their batches. The caller must cancel
+// w.ctx before, so that it does not wait for the hosts.
 func (w *window) drainRequests() {
 	for _, ch := range w.asked {
 		f := <-ch
@@ -224,7 +228,8 @@ func nbytes(b maker.Batch) (n int) {
 	return n
 }
 
-// start returns the number of the first batch of an epoch, and clears the state set by Resume.
+// start returns the number of the first batch of an epoch: the one set by Resume, which it
+// clears, or 0.
 func (l *Loader) start(epoch int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -29,7 +29,8 @@ type HostStatus struct {
 	Err       error // reason why it is not connected
 }
 
-// SamplesPerSecond returns the number of samples delivered per second of Elapsed.
+// SamplesPerSecond returns the number of samples delivered per second of Elapsed, or 0 before
+// the first loop.
 func (s Stats) SamplesPerSecond() float64 { return ratePerSecond(s.Samples, s.Elapsed) }
 
 func ratePerSecond(n int, d time.Duration) float64 {
@@ -60,7 +61,7 @@ func (s Stats) String() string {
 	return line
 }
 
-// A meter accumulates [Stats].
+// A meter accumulates [Stats]. Its methods may be called from several goroutines.
 type meter struct {
 	mu    sync.Mutex
 	stats Stats
@@ -147,7 +148,7 @@ func (s HostStats) Since(earlier HostStats) HostStats {
 	return s
 }
 
-// A hostMeter accumulates [HostStats].
+// A hostMeter accumulates [HostStats]. Its methods may be called from several goroutines.
 type hostMeter struct {
 	mu    sync.Mutex
 	stats HostStats

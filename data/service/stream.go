@@ -17,8 +17,8 @@ type stream struct{ client *client }
 // mostParts is the maximum number of parts of a Stream, and thereby of trainers that share them.
 const mostParts = 1 << 18
 
-// streamLoader returns a loader that plans the batches of a Stream. It returns [ErrOptions] for
-// options that need numbered batches.
+// streamLoader returns a loader that plans the batches of a Stream. The caller must close it.
+// The error wraps [ErrOptions] for options that need numbered batches.
 func (c *client) streamLoader() (*data.Loader, error) {
 	switch o := c.opts; {
 	case o.Dynamic:
@@ -35,7 +35,7 @@ func (c *client) streamLoader() (*data.Loader, error) {
 		Workers: len(c.peers), Prefetch: c.opts.Prefetch, PrefetchBytes: c.opts.PrefetchBytes}).(*data.Loader), nil
 }
 
-// Reader starts a loop.
+// Reader starts a loop. The caller must close the Reader.
 func (s stream) Reader() maker.Reader {
 	s.client.mu.Lock()
 	defer s.client.mu.Unlock()
@@ -49,7 +49,9 @@ type loop struct {
 	number uint64
 }
 
-// Read requests a batch from a data host.
+// Read requests a batch from a data host. The caller must close it. The error wraps
+// [ipc.ErrPeer] if the host's answer does not fit the portion; other errors are as with
+// [client.fetch].
 func (l *loop) Read(ctx context.Context, p maker.Portion) (maker.Batch, error) {
 	f, err := l.client.fetch(ctx, frame{Kind: frameRead, Loop: l.number, Portion: p})
 	if err != nil {
@@ -63,7 +65,8 @@ func (l *loop) Read(ctx context.Context, p maker.Portion) (maker.Batch, error) {
 	return f.batch(), nil
 }
 
-// Close tells the data hosts that the loop has ended.
+// Close tells the data hosts that the loop has ended. It ignores lost connections and returns
+// nil.
 func (l *loop) Close() error {
 	for _, conn := range l.client.forgetLoop(l.number) {
 		l.client.send(conn, frame{Kind: frameLeave, Loop: l.number})
@@ -77,9 +80,10 @@ type part struct {
 	index int
 }
 
-// selectHost selects a connected host for a request, except those in failed. A part of a Stream
-// stays at the host that has it open. Otherwise the host with the fewest open parts is selected,
-// and among equal ones the host with the fewest pending requests. The caller must hold c.mu.
+// selectHost selects a connected host for a request, except those in failed. It returns nil if
+// there is none. A part of a Stream stays at the host that has it open. Otherwise the host with
+// the fewest open parts is selected, and among equal ones the host with the fewest pending
+// requests. The caller must hold c.mu.
 func (c *client) selectHost(q frame, failed map[*peer]error) (best *peer) {
 	able := func(p *peer) bool { return p.conn != nil && failed[p] == nil }
 	of := part{q.Loop, q.Portion.Part}
@@ -102,7 +106,8 @@ func (c *client) selectHost(q frame, failed map[*peer]error) (best *peer) {
 	return best
 }
 
-// forgetLoop forgets the parts of a loop, and returns the connections of all hosts.
+// forgetLoop forgets the parts of a loop, and returns the connections of all connected hosts,
+// which stay open.
 func (c *client) forgetLoop(loop uint64) (all []*ipc.Conn[frame]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +125,8 @@ func (c *client) forgetLoop(loop uint64) (all []*ipc.Conn[frame]) {
 	return all
 }
 
-// eachRead yields the batches of an epoch of a Stream.
+// eachRead yields the batches of an epoch of a Stream, which yield owns. An error is passed to
+// the last call, without a batch.
 func (l *Loader) eachRead(ctx context.Context, epoch int, yield func(b maker.Batch, err error) bool) {
 	defer l.meter.startLoop()()
 	begin := time.Now()
