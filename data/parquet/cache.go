@@ -21,14 +21,16 @@ const (
 	maxBlockRows = 1 << 16
 )
 
-// A block holds consecutive rows of a row group as records. See Note [Records].
+// A block holds consecutive rows of a row group as records, and is not modified after it is
+// decoded. See Note [Records].
 type block struct {
 	first int      // index of the first row in the group
 	ends  []uint32 // end of each row in data
 	data  []byte
 }
 
-// rowRecord returns the record of a row of the group. The row must be in the block.
+// rowRecord returns the record of a row, which is an index in the group and must be in the
+// block. The result is a slice of the block and must not be modified.
 func (b *block) rowRecord(row int) []byte {
 	i := row - b.first
 	start := uint32(0)
@@ -43,8 +45,8 @@ func (b *block) size() int { return cap(b.data) + 4*cap(b.ends) + blockOverhead 
 // blockOverhead is the approximate memory of a block without rows.
 const blockOverhead = 128
 
-// A place records the location of a block that was decoded before: in memory, in the spill file, or
-// in neither, so that it must be decoded again.
+// A place records the location of a block that was decoded before: in memory, in the spill file,
+// or in neither, so that it must be decoded again. It is guarded by the lock of the data set.
 type place struct {
 	first, rows int
 	block       *block        // nil unless in memory
@@ -52,7 +54,8 @@ type place struct {
 	spilled     int64         // offset in the spill file; negative if it is not there
 }
 
-// A group is a row group of a file. Its places cover its first rows.
+// A group is a row group of a file. Its places cover its first rows and are guarded by the lock
+// of the data set.
 type group struct {
 	file   *source
 	number int
@@ -61,7 +64,8 @@ type group struct {
 	known  int // number of rows covered by places
 }
 
-// placeOf returns the place of a row, or nil if the row was never decoded.
+// placeOf returns the place of a row, or nil if the row was never decoded. The caller must hold
+// the lock of the data set.
 func (g *group) placeOf(row int) *place {
 	if row >= g.known {
 		return nil
@@ -80,18 +84,20 @@ func (g *group) recordBlock(k int, b *block) *place {
 	return g.places[k]
 }
 
-// A cache is an LRU cache of blocks. It may write evicted blocks to a spill file.
+// A cache is an LRU cache of blocks. It may write evicted blocks to a spill file. The caller of
+// its methods must hold the lock of the data set.
 type cache struct {
 	room  int       // free bytes; negative only while one block exceeds the cache
 	used  list.List // of *place, most recently used first
 	spill spill
 }
 
-// markUsed marks a block as most recently used.
+// markUsed marks a block, which must be in memory, as most recently used.
 func (c *cache) markUsed(s *place) { c.used.MoveToFront(s.used) }
 
-// addBlock adds a block and evicts others until the cache is within its limit. If keep is set,
-// evicted blocks are written to the spill file. The caller must hold the lock of the data set.
+// addBlock adds b, the block of the place s, and evicts others until the cache is within its
+// limit. If keep is set, evicted blocks are written to the spill file. The caller must hold the
+// lock of the data set.
 func (c *cache) addBlock(s *place, b *block, keep bool) {
 	s.block, s.used = b, c.used.PushFront(s)
 	c.room -= b.size()
@@ -123,6 +129,7 @@ func (s *spill) isFull() bool { return s.room <= 0 }
 
 // write appends a block and returns its offset, or -1 if the block does not fit. After an error,
 // such as a full disk, the spill accepts no more blocks. This is not an error of the data set.
+// The caller must hold the lock of the data set.
 func (s *spill) write(b *block) int64 {
 	size := int64(4*len(b.ends) + len(b.data))
 	if size > s.room {
@@ -154,7 +161,8 @@ func (s *spill) write(b *block) int64 {
 	return at
 }
 
-// fail makes the spill accept no more blocks. It warns, because shuffled reads become slow.
+// fail makes the spill accept no more blocks and returns -1. It logs a warning with err, because
+// shuffled reads become slow.
 func (s *spill) fail(err error) int64 {
 	s.room = 0
 	slog.Warn("parquet: cannot write the spill file, so each shuffled read may decode its row group again; make "+
@@ -165,9 +173,9 @@ func (s *spill) fail(err error) int64 {
 // maxView is the maximum length of spill.view. It needs as many addresses from the beginning.
 const maxView = 16 << 30
 
-// mapFile maps the file, because two system calls take longer than the rest of a short row. Some
-// file systems cannot be mapped, and a process may have a limit of addresses; rows are then read
-// with pread.
+// mapFile sets s.view to a mapping of the file, because two system calls take longer than the
+// rest of a short row. Some file systems cannot be mapped, and a process may have a limit of
+// addresses; then s.view stays nil, and rows are read with pread.
 func (s *spill) mapFile() {
 	if sys.AddressSpaceLimit() >= 0 {
 		return
@@ -181,7 +189,8 @@ func (s *spill) mapFile() {
 	s.view = view
 }
 
-// A spilledRow is the location of a record in a spill file.
+// A spilledRow is the location of a record in a spill file. Several goroutines may read records
+// at once.
 type spilledRow struct {
 	spill *spill
 	block int64 // offset of the block
@@ -190,9 +199,9 @@ type spilledRow struct {
 	row   int   // index in the block
 }
 
-// use calls f with the record, which f must not retain or modify. It returns the error of f, or an
-// error that wraps [ErrFormat] if the offsets in the file are invalid. It panics if the disk cannot
-// be read; see [recoverPanic].
+// use calls f with the record, which f must not retain or modify. It returns the error of f, an
+// error that wraps [ErrFormat] if the offsets in the file are invalid, or an error of reading
+// the file. If the file is mapped, it panics if the disk cannot be read; see [recoverPanic].
 func (r spilledRow) use(f func(record []byte) error) error {
 	r.spill.mu.RLock()
 	defer r.spill.mu.RUnlock()
@@ -232,8 +241,8 @@ func (r spilledRow) read() ([]byte, error) {
 	return record, nil
 }
 
-// bounds returns the size and the offset of the bounds of the record in the file. The bounds are
-// the ends of the row before, if there is one, and of the row.
+// bounds returns the size in bytes and the offset of the bounds of the record in the file. The
+// bounds are the ends of the row before, if there is one, and of the row.
 func (r spilledRow) bounds() (n, at int64) {
 	if r.row == 0 {
 		return 4, r.block
@@ -241,7 +250,9 @@ func (r spilledRow) bounds() (n, at int64) {
 	return 8, r.block + 4*int64(r.row-1)
 }
 
-// decodeBounds decodes the bounds of a record in the data of its block.
+// decodeBounds decodes the bounds of a record: the offsets in the data of its block where it
+// starts and ends. b has 8 bytes, or 4 for the first row of a block. The error wraps [ErrFormat]
+// if they are invalid.
 func decodeBounds(b []byte) (start, end int64, err error) {
 	if len(b) == 8 {
 		start = int64(binary.LittleEndian.Uint32(b))
@@ -253,7 +264,8 @@ func decodeBounds(b []byte) (start, end int64, err error) {
 	return start, end, nil
 }
 
-// close closes the file, if it was created. It waits for rows that are being read.
+// close closes the file, if it was created. It waits for rows that are being read. No row may be
+// read or written afterwards.
 func (s *spill) close() error {
 	if s.file == nil {
 		return nil

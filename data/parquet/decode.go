@@ -28,7 +28,8 @@ import (
 // batchLevels is the number of levels read from a page at a time.
 const batchLevels = 4096
 
-// A leafReader reads the rows of one leaf in a row group.
+// A leafReader reads the rows of one leaf in a row group sequentially. It is made by
+// [newLeafReader]. After an error it must not be used.
 type leafReader struct {
 	leaf  *node
 	chunk file.ColumnChunkReader
@@ -41,7 +42,8 @@ type leafReader struct {
 	buffer          valueBuffer
 }
 
-// A valueBuffer holds decoded values.
+// A valueBuffer holds the decoded values of a leafReader, which uses it alone. Ranges are
+// indices of the buffered values.
 type valueBuffer interface {
 	// read stores up to batchLevels values, beginning at index at.
 	read(at int, def, rep []int16) (levels int64, values int, err error)
@@ -53,9 +55,9 @@ type valueBuffer interface {
 	encode(dst []byte, from, to int) []byte
 }
 
-// newLeafReader returns a reader at the first row of a chunk that declares total levels. It returns
-// an error that wraps [ErrFormat] if the chunk contradicts the schema, or [ErrKind] if its type is
-// not supported.
+// newLeafReader returns a reader at the first row of a chunk that declares total levels. most is
+// Options.MaxPage. The caller must close the chunk. It returns an error that wraps [ErrFormat]
+// if the chunk contradicts the schema, or [ErrKind] if its type is not supported.
 func newLeafReader(leaf *node, chunk file.ColumnChunkReader, total int64, most int) (*leafReader, error) {
 	d := chunk.Descriptor()
 	if d.MaxDefinitionLevel() != int16(leaf.maxDef) || d.MaxRepetitionLevel() != int16(leaf.maxRep) ||
@@ -106,7 +108,8 @@ func (b *numbers[T]) discard(from, to int)                   { copy(b.values, b.
 func (b *numbers[T]) size(from, to int) int                  { return (to-from)*b.width + 1 }
 func (b *numbers[T]) encode(dst []byte, from, to int) []byte { return b.add(dst, b.values[from:to]) }
 
-// growSlice grows s to at least n+batchLevels elements. It keeps the first n.
+// growSlice returns s with at least n+batchLevels elements. It keeps the first n, and may
+// reallocate s.
 func growSlice[T any](s []T, n int) []T {
 	if need := n + batchLevels; need > len(s) {
 		s = append(s[:n:n], make([]T, max(need, 2*n)-n)...)
@@ -224,7 +227,7 @@ func appendInts[T int32 | int64](dst []byte, values []T) []byte {
 	return dst
 }
 
-// appendUint32s appends unsigned integers.
+// appendUint32s appends values, which are the bits of unsigned integers, as appendInts does.
 func appendUint32s(dst []byte, values []int32) []byte {
 	wide := make([]int64, len(values))
 	for i, v := range values {
@@ -246,9 +249,9 @@ func intWidth(low, high int64) int {
 	return 8
 }
 
-// fill reads more levels and values, after moving the unconsumed ones to the front. It returns
-// false at the end of the chunk. The error wraps [ErrSize] if the current row exceeds
-// Options.MaxPage.
+// fill reads more levels and values, after moving the unconsumed ones to the front, which sets
+// r.at and r.valueAt to 0. It returns false at the end of the chunk. The error wraps [ErrSize]
+// if the current row exceeds Options.MaxPage, or [ErrFormat] if a page is damaged.
 func (r *leafReader) fill() (more bool, err error) {
 	if n := r.levels - r.at; n > 0 && (n*valueSize > r.most || r.buffer.size(r.valueAt, r.values) > r.most) {
 		return false, r.sizeError()
@@ -292,8 +295,9 @@ func (r *leafReader) fill() (more bool, err error) {
 // maxEmptyPages is the maximum number of consecutive pages without values.
 const maxEmptyPages = 1000
 
-// check returns an error that wraps [ErrFormat] unless all levels are in range and the number of
-// values matches them.
+// check checks n levels and the values read with them. The error wraps [ErrFormat] unless all
+// levels are in range and the number of values matches them. def and rep are nil if the leaf has
+// no such levels.
 func (r *leafReader) check(n int64, values int, def, rep []int16) error {
 	if n > batchLevels || n > r.left || values < 0 || int64(values) > n {
 		return fmt.Errorf("%w: %d levels and %d values, want at most %d", ErrFormat, n, values, r.left)
@@ -324,7 +328,9 @@ func (r *leafReader) check(n int64, values int, def, rep []int16) error {
 	return nil
 }
 
-// appendRow appends the next row to a record.
+// appendRow appends the next row to a record and returns the extended slice. The error wraps
+// [ErrFormat] if the chunk is damaged or has no more rows, or [ErrSize] if the row exceeds
+// Options.MaxPage.
 func (r *leafReader) appendRow(dst []byte) ([]byte, error) {
 	if r.at == r.levels {
 		more, err := r.fill()
@@ -372,7 +378,8 @@ func (r *leafReader) appendRow(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// appendValue appends the next row of a leaf that is not repeated. There must be a buffered level.
+// appendValue appends the next row of a leaf that is not repeated, as appendRow does. There must
+// be a buffered level.
 func (r *leafReader) appendValue(dst []byte) ([]byte, error) {
 	values := 1
 	if most := int16(r.leaf.maxDef); most > 0 {
@@ -404,7 +411,9 @@ func appendLevels(dst []byte, levels []int16) []byte {
 	return dst
 }
 
-// rowLength returns the number of levels of the next row of a repeated leaf.
+// rowLength returns the number of levels of the next row of a repeated leaf, and buffers all of
+// them. There must be a buffered level. The error is one of fill, or wraps [ErrFormat] if the
+// level does not begin a row.
 func (r *leafReader) rowLength() (int, error) {
 	if r.rep[r.at] != 0 {
 		return 0, fmt.Errorf("%w: row group begins in the middle of a row", ErrFormat)
@@ -425,7 +434,8 @@ func (r *leafReader) rowLength() (int, error) {
 	}
 }
 
-// A stream decodes the rows of a row group sequentially.
+// A stream decodes the rows of a row group sequentially. It is made by [openStream] and guarded
+// by the lock of the data set.
 type stream struct {
 	group  *group
 	leaves []*leafReader
@@ -434,7 +444,8 @@ type stream struct {
 	size   int // bytes of all blocks so far
 }
 
-// openStream returns a stream at the first row of a group. The caller must close it.
+// openStream returns a stream at the first row of a group. The caller must close it. The error
+// wraps [ErrFormat], [ErrKind] or [ErrSize].
 func openStream(g *group) (s *stream, err error) {
 	s = &stream{group: g}
 	err = recoverPanic(func() error {
@@ -468,7 +479,8 @@ func openStream(g *group) (s *stream, err error) {
 }
 
 // read decodes the next rows of the row group into a block of about target bytes. It must not be
-// called after the last row. After an error the stream must be closed.
+// called after the last row. After an error, which wraps [ErrFormat] or [ErrSize], the stream
+// must be closed.
 func (s *stream) read(target int) (b *block, err error) {
 	b = s.newBlock(target)
 	err = recoverPanic(func() error {
@@ -491,7 +503,8 @@ func (s *stream) read(target int) (b *block, err error) {
 	return b, nil
 }
 
-// newBlock returns an empty block. Its capacity suffices for rows of the average size so far.
+// newBlock returns an empty block that begins at row s.next. Its capacity suffices for about
+// target bytes of rows of the average size so far.
 func (s *stream) newBlock(target int) *block {
 	if s.next == 0 {
 		return &block{ends: make([]uint32, 0, 64)}
@@ -515,7 +528,8 @@ func (s *stream) close() {
 	})
 }
 
-// readerProperties limits the memory that the library allocates for a page.
+// readerProperties returns properties that limit each page and each buffer of the library to
+// about most bytes.
 func readerProperties(most int) *parquet.ReaderProperties {
 	p := parquet.NewReaderProperties(boundedAllocator{memory.NewGoAllocator(), most})
 	p.BufferedStreamEnabled = true

@@ -13,7 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
-// A source is an open Parquet file.
+// A source is an open Parquet file. It is made by [open]. Its checked columns are guarded by the
+// lock of the data set; the rest is not modified.
 type source struct {
 	*os.File
 	reader  *file.Reader
@@ -40,8 +41,9 @@ func open(path string, o Options) (f *source, err error) {
 	return f, nil
 }
 
-// recoverPanic calls f and converts a panic to an error, because the library panics if a file is
-// damaged. The error wraps [ErrFormat] unless the panic is an error that wraps [ErrSize].
+// recoverPanic calls f and returns its error. It converts a panic to an error, because the
+// library panics if a file is damaged: one that wraps [ErrFormat], unless the panic is an error
+// that wraps [ErrSize].
 func recoverPanic(f func() error) (err error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -58,7 +60,8 @@ func recoverPanic(f func() error) (err error) {
 	return f()
 }
 
-// readFooter validates and reads the footer.
+// readFooter validates and reads the footer, and sets the schema and the row groups. The error
+// wraps [ErrFormat], [ErrSize], [ErrKind] or [row.ErrColumn]. It may panic; see [recoverPanic].
 func (f *source) readFooter(o Options) error {
 	st, err := f.Stat()
 	if err != nil {
@@ -89,7 +92,8 @@ func (f *source) readFooter(o Options) error {
 	return nil
 }
 
-// locateRow returns the row group of row i, and the index of the row in it.
+// locateRow returns the row group of row i, which must be in range, and the index of the row in
+// it.
 func (f *source) locateRow(i int) (g *group, row int) {
 	k := sort.SearchInts(f.ends, i+1)
 	if k > 0 {
@@ -98,7 +102,9 @@ func (f *source) locateRow(i int) (g *group, row int) {
 	return f.groups[k], i
 }
 
-// checkColumn validates the pages of a column in a row group, once. See Note [Sizes that lie].
+// checkColumn validates the pages of a column in a row group. Later calls for a valid column
+// return nil at once. The error wraps [ErrFormat] or [ErrSize]. The caller must hold the lock of
+// the data set. See Note [Sizes that lie].
 func (f *source) checkColumn(group, column int, meta *metadata.ColumnChunkMetaData) error {
 	at := [2]int{group, column}
 	if f.checked[at] {

@@ -30,7 +30,8 @@ const (
 	fieldIsCompressed = 7
 )
 
-// parsePageHeader parses the header at the start of b and returns its length.
+// parsePageHeader parses the header at the start of b and returns its length in bytes. maxItems
+// and the errors are as with [readStruct].
 func parsePageHeader(b []byte, maxItems int) (h pageHeader, n int, err error) {
 	n, err = readStruct(b, maxItems, func(w *walk) visitor {
 		return func(id int, kind byte) (bool, error) { return h.readField(w, id, kind) }
@@ -57,6 +58,7 @@ func (h *pageHeader) readField(w *walk, id int, kind byte) (read bool, err error
 
 // readDataField reads a field of the nested header of a data page or dictionary page, which is
 // field outer of the page header. read is false if the field was not consumed; see [visitor].
+// The error is one of readInteger.
 func (h *pageHeader) readDataField(w *walk, outer, id int, kind byte) (read bool, err error) {
 	if outer == fieldDataV2 && id == fieldIsCompressed && kind == typeFalse {
 		h.plain = true
@@ -77,8 +79,9 @@ func (h *pageHeader) readDataField(w *walk, outer, id int, kind byte) (read bool
 	return true, err
 }
 
-// checkFooterStruct returns an error unless b is a complete FileMetaData struct with a consistent
-// schema tree.
+// checkFooterStruct returns an error unless b is a complete FileMetaData struct with a
+// consistent schema tree. The error wraps [ErrFormat], or [ErrSize] if its lists have more than
+// maxItems items in total.
 func checkFooterStruct(b []byte, maxItems int) error {
 	const fieldSchema = 2
 	_, err := readStruct(b, maxItems, func(w *walk) visitor {
@@ -95,7 +98,9 @@ func checkFooterStruct(b []byte, maxItems int) error {
 	return err
 }
 
-// readSchema reads the elements of a schema. Each group is followed by its fields.
+// readSchema reads the elements of a schema, where each group is followed by its fields. The
+// error wraps [ErrFormat] if they do not form a tree of at most maxDepth levels, or is one of
+// chargeItems or readStruct.
 func (w *walk) readSchema() error {
 	const fieldChildren = 5
 	n, kind, err := w.listHead()

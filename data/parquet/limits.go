@@ -19,8 +19,9 @@ import (
 // measured too, because a codec may produce more bytes than the header declares; see unpacked.go.
 // boundedAllocator is the last defense.
 
-// checkFooter returns an error unless the footer fits into the file, and its lists and strings fit
-// into the footer. The error wraps [ErrFormat] or [ErrSize].
+// checkFooter returns an error unless the footer of the file r of size bytes fits into it and
+// into most bytes, and the footer's lists and strings fit into the footer. The error wraps
+// [ErrFormat] or [ErrSize], or is one of reading the file.
 func checkFooter(r io.ReaderAt, size int64, most int) error {
 	var tail [8]byte
 	if size < int64(len(tail)+4) {
@@ -50,7 +51,8 @@ func checkFooter(r io.ReaderAt, size int64, most int) error {
 // least one byte.
 const itemSize = 512
 
-// A boundedAllocator panics with [ErrSize] instead of allocating more than max bytes at once.
+// A boundedAllocator panics with an error that wraps [ErrSize] instead of allocating more than
+// max bytes, plus allocationSlack, at once.
 type boundedAllocator struct {
 	memory.Allocator
 	max int
@@ -88,7 +90,8 @@ type column struct {
 }
 
 // checkPages returns an error unless all pages of a column chunk are within the chunk and do not
-// exceed the limit of most bytes each. The error wraps [ErrFormat] or [ErrSize].
+// exceed the limit of most bytes each. size is the size of the file r in bytes. The error wraps
+// [ErrFormat] or [ErrSize].
 func checkPages(r io.ReaderAt, c *metadata.ColumnChunkMetaData, size int64, most int) error {
 	start := c.DataPageOffset()
 	if d := c.DictionaryPageOffset(); c.HasDictionaryPage() && d > 0 && d < start {
@@ -110,7 +113,8 @@ func checkPages(r io.ReaderAt, c *metadata.ColumnChunkMetaData, size int64, most
 	return nil
 }
 
-// checkPage validates the page at offset at, and returns the offset of its end.
+// checkPage validates the page at offset at, and returns the offset of its end. The error wraps
+// [ErrFormat] or [ErrSize].
 func (c *column) checkPage(at int64) (next int64, err error) {
 	h, n, err := readPageHeader(c, at, c.end, c.most)
 	if err != nil {
@@ -136,8 +140,9 @@ func (c *column) checkPage(at int64) (next int64, err error) {
 // valueSize is the size in memory of a number, which may take only a few bits in the file.
 const valueSize = 8
 
-// readPageHeader reads the header of the page at offset at, and returns its length. end is the end
-// of the column's pages. A header may have at most most bytes. The error wraps [ErrFormat].
+// readPageHeader reads the header of the page at offset at, and returns its length in bytes. end
+// is the end of the column's pages. A header of more than about most bytes is an error. The
+// error wraps [ErrFormat].
 func readPageHeader(r io.ReaderAt, at, end int64, most int) (h pageHeader, n int64, err error) {
 	for window := int64(1 << 10); ; window *= 8 {
 		b := make([]byte, min(window, end-at))

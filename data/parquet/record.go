@@ -20,8 +20,8 @@ type cell struct {
 	data     []byte // remaining values
 }
 
-// parse splits a record into the cells of its leaves. It returns an error that wraps [ErrFormat] if
-// the record is truncated.
+// parse splits a record into the cells of its leaves, which keep slices of it. It returns an
+// error that wraps [ErrFormat] if the record is truncated.
 func parse(leaves []*node, record []byte) ([]cell, error) {
 	all := make([]cell, len(leaves))
 	for i, leaf := range leaves {
@@ -96,7 +96,8 @@ func (c *cell) parse(leaf *node, b []byte) (rest []byte, ok bool) {
 	return b[size:], true
 }
 
-// definitionLevel returns the definition level at the cursor.
+// definitionLevel returns the definition level at the cursor. It equals c.leaf.maxDef if there
+// is a value. The error wraps [ErrFormat] at the end of the cell.
 func (c *cell) definitionLevel() (level int, err error) {
 	switch {
 	case c.at == c.n:
@@ -107,7 +108,8 @@ func (c *cell) definitionLevel() (level int, err error) {
 	return int(c.def[c.at]), nil
 }
 
-// continuesList reports whether the level at the cursor continues a list at repetition level rep.
+// continuesList reports whether the level at the cursor continues a list at repetition level
+// rep. It is false at the end of the cell.
 func (c *cell) continuesList(rep int) bool {
 	if c.at == c.n {
 		return false
@@ -133,10 +135,13 @@ func (c *cell) skipLevel() error {
 	return err
 }
 
-// A record holds the cells of a row.
+// A record holds the cells of a row, one for each leaf. The methods that consume values move
+// their cursors.
 type record []cell
 
-// assembleRow converts a record to the value of the row.
+// assembleRow converts a record to the value of the row, by the names of the columns. It
+// consumes r. The error wraps [ErrFormat] if the columns contradict each other, or [ErrKind] if
+// an integer does not fit int64.
 func assembleRow(root *node, r record) (map[string]any, error) {
 	v, err := root.consumeGroup(r, 0, 0)
 	if err != nil {
@@ -152,7 +157,7 @@ func assembleRow(root *node, r record) (map[string]any, error) {
 
 // isAbsent reports whether the first leaf below n has a definition level of at most def, which
 // means that n is missing or empty within its group. If so, it consumes one level of each leaf
-// below n.
+// below n. The error wraps [ErrFormat] if another leaf has a value.
 func (n *node) isAbsent(r record, def int) (bool, error) {
 	d, err := r[n.cells[0]].definitionLevel()
 	if err != nil || d > def {
@@ -166,7 +171,8 @@ func (n *node) isAbsent(r record, def int) (bool, error) {
 	return true, nil
 }
 
-// consumeValue consumes one value of n. def and rep are the levels of the enclosing group.
+// consumeValue consumes one value of n and returns it; the value is nil if n is optional and
+// missing. def and rep are the levels of the enclosing group. Errors are as with assembleRow.
 func (n *node) consumeValue(r record, def, rep int) (any, error) {
 	switch {
 	case n.repeated:
@@ -187,7 +193,8 @@ func (n *node) consumeValue(r record, def, rep int) (any, error) {
 	return n.consumePresent(r, def, rep)
 }
 
-// consumePresent consumes a value of n that is not missing.
+// consumePresent consumes a value of n that is not missing. def and rep are the levels at n, its
+// own included. Errors are as with assembleRow.
 func (n *node) consumePresent(r record, def, rep int) (any, error) {
 	switch n.form {
 	case leafForm:
@@ -221,8 +228,8 @@ func (n *node) consumeGroup(r record, def, rep int) (map[string]any, error) {
 	return all, nil
 }
 
-// consumeList consumes the elements of a list. The result is a tensor if the elements are numbers
-// and none is missing, and a []any otherwise.
+// consumeList consumes the elements of a list. The result is a [*tensor.Tensor] if the elements
+// are numbers and none is missing, and a []any otherwise. Errors are as with assembleRow.
 func (n *node) consumeList(r record, def, rep int) (any, error) {
 	repeated := n.fields[0]
 	element := repeated.fields[0]
@@ -235,8 +242,9 @@ func (n *node) consumeList(r record, def, rep int) (any, error) {
 	return repeated.consumeItems(r, def, rep, element.consumeValue)
 }
 
-// consumeItems consumes the elements of the repeated node n by calling item for each. def and rep
-// are the levels of the enclosing group. The error wraps [ErrFormat], or is the error of item.
+// consumeItems consumes the elements of the repeated node n by calling item for each, and
+// returns the results, which are empty but not nil for an empty list. def and rep are the levels
+// of the enclosing group. The error wraps [ErrFormat], or is the error of item.
 func (n *node) consumeItems(r record, def, rep int, item func(r record, def, rep int) (any, error)) ([]any, error) {
 	all := []any{}
 	absent, err := n.isAbsent(r, def)
@@ -262,8 +270,8 @@ func (n *node) consumeItems(r record, def, rep int, item func(r record, def, rep
 	}
 }
 
-// consumePairs consumes a map. The result is a map if all keys are strings, and a list of pairs
-// otherwise.
+// consumePairs consumes a map. The result is a map[string]any if all keys are strings, and a
+// list of pairs otherwise, each a []any of a key and a value.
 func (n *node) consumePairs(r record, def, rep int) (any, error) {
 	repeated := n.fields[0]
 	key, value := repeated.fields[0], repeated.fields[1]
@@ -288,9 +296,10 @@ func (n *node) consumePairs(r record, def, rep int) (any, error) {
 	return list, nil
 }
 
-// consumeTensor consumes the elements of a list with n as its only leaf. It returns nil and
-// consumes nothing if they are not numbers or if one is missing. def is the definition level of the
-// list, and rep the repetition level of its elements.
+// consumeTensor consumes the elements of a list with n as its only leaf. It returns nil, nil and
+// consumes nothing if they are not numbers, if one is missing, or if an unsigned integer does
+// not fit int64. def is the definition level of the list, and rep the repetition level of its
+// elements.
 func (n *node) consumeTensor(r record, def, rep int) (*tensor.Tensor, error) {
 	c := &r[n.cells[0]]
 	if n.kind.hasLength() {
@@ -321,7 +330,8 @@ func (n *node) consumeTensor(r record, def, rep int) (*tensor.Tensor, error) {
 	return c.consumeNumbers(count), nil
 }
 
-// hasNegative reports whether one of the next n integers is negative.
+// hasNegative reports whether one of the next n integers is negative. It consumes nothing. The
+// cell must have so many integers.
 func (c *cell) hasNegative(n int) bool {
 	data := c.data
 	for range n {
@@ -334,7 +344,8 @@ func (c *cell) hasNegative(n int) bool {
 	return false
 }
 
-// consumeNumbers consumes n numbers and returns them as a tensor.
+// consumeNumbers consumes n numbers, which the cell must have, and returns them as a tensor of
+// one dimension. Integers become Int64.
 func (c *cell) consumeNumbers(n int) *tensor.Tensor {
 	switch c.leaf.kind {
 	case boolKind:
@@ -384,7 +395,8 @@ func consumeTyped[T tensor.Elem](c *cell, n, width int, decode func([]byte) T) *
 	return tensor.FromSlice(all, n)
 }
 
-// decodeInteger decodes an integer of width bytes.
+// decodeInteger decodes the little-endian integer of width bytes (1, 2, 4 or 8) at the start of
+// b.
 func decodeInteger(b []byte, width int) int64 {
 	switch width {
 	case 1:
@@ -397,7 +409,9 @@ func decodeInteger(b []byte, width int) int64 {
 	return int64(binary.LittleEndian.Uint64(b))
 }
 
-// consumeScalar consumes one value.
+// consumeScalar consumes one value, which the cell must have: a bool, int64, float64, string or
+// []byte. The error wraps [ErrKind] if an integer does not fit int64, or [ErrFormat] if a string
+// is not UTF-8.
 func (c *cell) consumeScalar() (any, error) {
 	data := c.data
 	switch c.leaf.kind {

@@ -58,9 +58,9 @@ type node struct {
 // maxDepth is the maximum depth of nested groups.
 const maxDepth = 64
 
-// schemaOf returns the wanted columns of a schema, or all columns if wanted is empty. The error
-// wraps [row.ErrColumn] if a column is missing, [ErrKind] if the type of a column is not supported,
-// or [ErrFormat].
+// schemaOf returns the root of a schema with the wanted columns, in their order, or with all
+// columns if wanted is empty. The error wraps [row.ErrColumn] if a column is missing, [ErrKind]
+// if the type of a column is not supported, or [ErrFormat].
 func schemaOf(s *schema.Schema, wanted []row.Column) (*node, error) {
 	column := 0
 	root, err := nodeOf(s.Root(), &column, 0, 0, 0)
@@ -99,8 +99,9 @@ func schemaOf(s *schema.Schema, wanted []row.Column) (*node, error) {
 	return root, nil
 }
 
-// nodeOf converts a node of the library's schema. column is the index of the next leaf; def and rep
-// are the levels of the enclosing group.
+// nodeOf converts a node of the library's schema. column is the index of the next leaf, which
+// nodeOf advances; def and rep are the levels of the enclosing group. The error wraps
+// [ErrFormat].
 func nodeOf(of schema.Node, column *int, depth int, def, rep uint8) (*node, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("%w: groups nest deeper than %d", ErrFormat, maxDepth)
@@ -156,7 +157,8 @@ func nodeOf(of schema.Node, column *int, depth int, def, rep uint8) (*node, erro
 	return n, nil
 }
 
-// kindOf returns the kind of a leaf's values, or the name of its type if it is not supported.
+// kindOf returns the kind of a leaf's values. unread is "" if the type is supported, and the
+// type's name otherwise.
 func kindOf(leaf *schema.PrimitiveNode) (k kind, unread string) {
 	physical, logical := leaf.PhysicalType(), leaf.LogicalType()
 	unread = fmt.Sprintf("%v of type %v", logical, physical)
@@ -205,7 +207,8 @@ func kindOf(leaf *schema.PrimitiveNode) (k kind, unread string) {
 	return 0, unread
 }
 
-// assignIndices assigns indices in a record to the leaves at or below n.
+// assignIndices sets the cells of n and of the nodes below it. The leaves get consecutive
+// indices in a record from *next on, which it advances.
 func (n *node) assignIndices(next *int) {
 	n.cells = nil
 	if n.form == leafForm {
@@ -236,7 +239,8 @@ func (n *node) names() string {
 	return strings.Join(all, ", ")
 }
 
-// appendLeaves appends the leaves at or below n, in schema order.
+// appendLeaves appends the leaves at or below n to all, in schema order, and returns the
+// extended slice.
 func (n *node) appendLeaves(all []*node) []*node {
 	if n.form == leafForm {
 		return append(all, n)

@@ -47,7 +47,8 @@ type Options struct {
 	MaxPage int
 }
 
-// A set is the concatenation of the rows of files.
+// A set is the concatenation of the rows of files. It is made by [Open]. Several goroutines may
+// use it.
 type set struct {
 	options              Options
 	table.Files[*source] // provides Len
@@ -116,7 +117,8 @@ func (s *set) Close() error {
 	return errors.Join(s.Files.Close(), s.cache.spill.close())
 }
 
-// Value returns row i.
+// Value returns row i, a map[string]any as [Open] describes. The error is a [*row.Error], or
+// says that i is out of range.
 func (s *set) Value(_ context.Context, i int) (any, error) {
 	var picked map[string]any
 	err := s.withRow(i, func(r map[string]any) (err error) {
@@ -131,7 +133,7 @@ func (s *set) Value(_ context.Context, i int) (any, error) {
 	return picked, nil
 }
 
-// Get returns the columns of row i.
+// Get returns the columns of row i as tensors. Errors are as with Value.
 func (s *set) Get(_ context.Context, i int) (sample data.Sample, err error) {
 	err = s.withRow(i, func(r map[string]any) error {
 		sample, err = table.Sample(s.options.Columns, r)
@@ -140,7 +142,8 @@ func (s *set) Get(_ context.Context, i int) (sample data.Sample, err error) {
 	return sample, err
 }
 
-// withRow calls f with row i. Errors are wrapped in a [*row.Error].
+// withRow calls f with row i, which f may keep. It returns the error of f, or of reading the
+// row, in a [*row.Error]. If i is out of range, it returns a plain error.
 func (s *set) withRow(i int, f func(r map[string]any) error) error {
 	if i < 0 || i >= s.Len() {
 		return fmt.Errorf("row %d of %d: out of range", i, s.Len())
@@ -153,7 +156,8 @@ func (s *set) withRow(i int, f func(r map[string]any) error) error {
 	return nil
 }
 
-// read calls f with row n of a file, which is row i of the set.
+// read calls f with row n of a file, which is row i of the set, without s.mu. It returns the
+// error of f or of reading the row.
 func (s *set) read(i int, in *source, n int, f func(r map[string]any) error) error {
 	b, spilled, err := s.find(i, in, n)
 	if err != nil {
@@ -179,7 +183,8 @@ func (s *set) read(i int, in *source, n int, f func(r map[string]any) error) err
 	return f(r)
 }
 
-// find returns the record of a row, or its location in the spill file.
+// find returns the record of row n of a file, which is row i of the set. The record must not be
+// modified. It is nil if the row is in the spill file at the location at.
 func (s *set) find(i int, in *source, n int) (record []byte, at spilledRow, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

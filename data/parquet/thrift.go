@@ -7,7 +7,8 @@ import (
 )
 
 // A walk parses a struct in Thrift's compact protocol, and verifies that every value in it is
-// complete.
+// complete. It is made by readStruct, which consumes it from b. Its methods return
+// [io.ErrUnexpectedEOF] if b is too short.
 type walk struct {
 	b     []byte
 	items int // number of list items that may still be read
@@ -17,9 +18,10 @@ type walk struct {
 // value.
 type visitor func(id int, kind byte) (read bool, err error)
 
-// readStruct returns the length of the struct at the start of b. It returns [io.ErrUnexpectedEOF]
-// if b is too short, and an error that wraps [ErrSize] if the lists have more than maxItems items
-// in total.
+// readStruct calls visit for a visitor of the struct at the start of b, passes each field to
+// that visitor, and returns the length of the struct in bytes. It returns [io.ErrUnexpectedEOF]
+// if b is too short, an error that wraps [ErrSize] if the lists have more than maxItems items in
+// total, an error that wraps [ErrFormat], or the error of the visitor.
 func readStruct(b []byte, maxItems int, visit func(w *walk) visitor) (n int, err error) {
 	w := &walk{b, maxItems}
 	err = w.readStruct(0, visit(w))
@@ -45,7 +47,8 @@ const (
 // deepest is the maximum depth of nested values. Parquet uses a depth of 6.
 const deepest = 32
 
-// readStruct reads the fields of a struct. visit may be nil.
+// readStruct reads the fields of a struct and passes each to visit. It skips fields that visit
+// does not read; visit may be nil. depth is the number of enclosing structs and lists.
 func (w *walk) readStruct(depth int, visit visitor) error {
 	for id := 0; ; {
 		head, err := w.readByte()
@@ -123,7 +126,8 @@ func (w *walk) skipList(depth int) error {
 	return w.each(n, depth, kind)
 }
 
-// listHead reads the length of a list and the type of its items.
+// listHead reads the length of a list and the type code of its items. The caller must then read
+// or skip the items.
 func (w *walk) listHead() (n uint64, kind byte, err error) {
 	head, err := w.readByte()
 	if err != nil {
@@ -148,7 +152,9 @@ func (w *walk) skipMap(depth int) error {
 	return w.each(n, depth, kinds>>4, kinds&15)
 }
 
-// chargeItems subtracts n items from the limit of the walk.
+// chargeItems subtracts n items from the limit of the walk. The error wraps [ErrSize] if the
+// limit is exceeded, and is [io.ErrUnexpectedEOF] if n items do not fit into the remaining
+// bytes.
 func (w *walk) chargeItems(n uint64) error {
 	if n > uint64(len(w.b)) { // each item has at least one byte
 		return io.ErrUnexpectedEOF
@@ -159,7 +165,8 @@ func (w *walk) chargeItems(n uint64) error {
 	return nil
 }
 
-// each skips n sequences of values of the given types.
+// each skips n sequences of values of the given type codes. depth is the number of structs and
+// lists around the list or map. Errors are as with chargeItems and skipValue.
 func (w *walk) each(n uint64, depth int, kinds ...byte) error {
 	if err := w.chargeItems(n); err != nil {
 		return err

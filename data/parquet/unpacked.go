@@ -19,8 +19,9 @@ import (
 // errUnpacked is the error for a page that decompresses to more bytes than its header declares.
 var errUnpacked = fmt.Errorf("%w: page is larger than its header declares", ErrFormat)
 
-// checkPacked returns an error if the compressed bytes of the page at offset at decompress to more
-// than its header declares.
+// checkPacked returns an error if the compressed bytes of the page at offset at decompress to
+// more than its header declares. The error wraps [ErrFormat]. A page without compression is
+// accepted.
 func (c *column) checkPacked(h pageHeader, at int64) error {
 	packed, said := h.packed, h.unpacked
 	if h.v2 { // levels are not compressed
@@ -46,7 +47,8 @@ func (c *column) checkPacked(h pageHeader, at int64) error {
 	return checkUnpacked(measure, b, said)
 }
 
-// checkUnpacked returns an error if b decompresses to more than said bytes. Some writers declare
+// checkUnpacked returns an error that wraps [ErrFormat] if b, of which measure returns the
+// decompressed length, is damaged or decompresses to more than said bytes. Some writers declare
 // more than the actual size; this is accepted unless the library would allocate implausibly much
 // memory for it.
 func checkUnpacked(measure func([]byte, int64) (int64, error), b []byte, said int64) error {
@@ -82,7 +84,8 @@ var unpacked = map[compress.Compression]func(b []byte, said int64) (int64, error
 	},
 }
 
-// drainReader decompresses and discards up to said+1 bytes, and returns their number.
+// drainReader decompresses and discards up to said+1 bytes of r, and returns their number. The
+// end of r is not an error.
 func drainReader(r io.Reader, said int64) (n int64, err error) {
 	if n, err = io.CopyN(io.Discard, r, said+1); err == io.EOF {
 		err = nil
@@ -93,8 +96,8 @@ func drainReader(r io.Reader, said int64) (n int64, err error) {
 // snappyMost and lz4Most are upper bounds of the compression ratios of Snappy and LZ4.
 const snappyMost, lz4Most = 64, 256
 
-// snappyLength returns the length that b declares. The library allocates this much, and
-// decompresses no more.
+// snappyLength returns the decompressed length that b declares, or an error if b cannot have so
+// many bytes. The library allocates this much, and decompresses no more.
 func snappyLength(b []byte, _ int64) (int64, error) {
 	n, used := binary.Uvarint(b)
 	if used <= 0 || n > uint64(len(b))*snappyMost {
@@ -103,8 +106,9 @@ func snappyLength(b []byte, _ int64) (int64, error) {
 	return int64(n), nil
 }
 
-// lz4Length decompresses a block. The library grows its buffer without limit for a damaged block,
-// so blocks must be verified here; the result must match the declared length.
+// lz4Length decompresses a block and returns its decompressed length. The library grows its
+// buffer without limit for a damaged block, so blocks must be verified here. The error wraps
+// [ErrFormat] for a block that is damaged or longer than said bytes.
 func lz4Length(b []byte, said int64) (int64, error) {
 	if said > int64(len(b))*lz4Most {
 		return 0, fmt.Errorf("an LZ4 block of %d bytes cannot expand to %d", len(b), said)
@@ -120,8 +124,9 @@ func lz4Length(b []byte, said int64) (int64, error) {
 // of all compression levels.
 const zstdBlock, zstdWindow = 128 << 10, 128 << 20
 
-// zstdLength adds the upper bounds of all frames: the declared size, which the library enforces, or
-// the sum over the blocks. If the total exceeds said, it decompresses the frames to measure them.
+// zstdLength returns an upper bound of the decompressed length of b: the sum over all frames of
+// the declared size, which the library enforces, or of the blocks. If the total exceeds said, it
+// decompresses the frames to measure them, up to said+1 bytes.
 func zstdLength(b []byte, said int64) (total int64, err error) {
 	all := b
 	for len(b) > 0 {
@@ -155,8 +160,9 @@ func drainZstd(b []byte, said int64) (int64, error) {
 	return drainReader(r, said)
 }
 
-// measureZstdFrame returns an upper bound of the decompressed size of the first frame, and its
-// compressed length.
+// measureZstdFrame returns an upper bound of the decompressed size of the first frame in b, and
+// its compressed length, both in bytes. h is the frame's header. It returns
+// [io.ErrUnexpectedEOF] if b is too short.
 func measureZstdFrame(b []byte, h zstd.Header) (most int64, n int, err error) {
 	if h.Skippable {
 		if int64(h.SkippableSize) > int64(len(b)-h.HeaderSize) {
