@@ -31,8 +31,9 @@ func (im *Image) applyAffine(m [6]float64, filter Filter, fill uint8) {
 	}
 }
 
-// applyNearestAffine is affine with the nearest pixels. Coordinates are accumulated with 16-bit
-// fractions, as in Pillow.
+// applyNearestAffine is [Image.applyAffine] with the nearest pixels. before holds the previous
+// pixels, of the same size, and the result goes to im.Pix. Coordinates are accumulated with
+// 16-bit fractions, as in Pillow.
 func (im *Image) applyNearestAffine(before []uint8, m [6]float64, fill uint8) {
 	fixed := func(v float64) int64 { return int64(math.Floor(v*65536 + 0.5)) }
 	u0, v0 := fixed(m[2]+m[0]*0.5+m[1]*0.5), fixed(m[5]+m[3]*0.5+m[4]*0.5)
@@ -55,7 +56,8 @@ func (im *Image) applyNearestAffine(before []uint8, m [6]float64, fill uint8) {
 	}
 }
 
-// interpolateBilinear interpolates a plane bilinearly at (u, v).
+// interpolateBilinear interpolates the plane p of h rows of w pixels bilinearly at column u and
+// row v. Positions outside of the plane take the nearest pixel.
 func interpolateBilinear(p []uint8, w, h int, u, v float64) uint8 {
 	x, y := math.Floor(u), math.Floor(v)
 	dx, dy := u-x, v-y
@@ -72,8 +74,9 @@ func interpolateBilinear(p []uint8, w, h int, u, v float64) uint8 {
 	return uint8(above + (below-above)*dy)
 }
 
-// rotationMatrix returns the matrix for affine that rotates h×w pixels clockwise about their center
-// by degrees, scales and shears them by degrees, and then translates them by dx and dy pixels.
+// rotationMatrix returns the matrix for [Image.applyAffine] that rotates h×w pixels clockwise
+// about their center by degrees, scales and shears them by degrees, and then translates them by
+// dx and dy pixels.
 func rotationMatrix(h, w int, degrees, dx, dy, scale, shearX, shearY float64) [6]float64 {
 	rot, sx, sy := degrees*math.Pi/180, shearX*math.Pi/180, shearY*math.Pi/180
 	a := math.Cos(rot-sy) / math.Cos(sy)

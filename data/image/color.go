@@ -16,8 +16,8 @@ func blendPixels(p []uint8, factor float64, of func(i int) uint8) {
 	}
 }
 
-// lumaPlane returns the luma of all pixels. For three planes the result is valid until the next use
-// of im.lines.
+// lumaPlane returns the luma of all pixels, which must not be modified. For one plane it is the
+// plane itself; for three planes the result is valid until the next use of im.lines.
 func (im *Image) lumaPlane() []uint8 {
 	if im.C == 1 {
 		return im.plane(0)
@@ -71,7 +71,8 @@ type ColorJitter struct {
 	Hue                              float64 // up to 0.5
 }
 
-// Apply changes the colors of im.
+// Apply changes the colors of im in place by amounts that it draws from r. The error wraps
+// [ErrSize] if im has no pixels, for example after [Normalize].
 func (s ColorJitter) Apply(im *Image, r *rand.Rand) error {
 	if err := checkCropSize(im, 1, 1); err != nil {
 		return err

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 )
 
-// Crop reduces the image to the h×w pixels that begin in row y and column x. Pixels outside of the
-// image are black.
+// Crop reduces the image to the h×w pixels that begin in row y and column x. Pixels outside of
+// the image are black. The image must not have been converted by [Normalize].
 func (im *Image) Crop(y, x, h, w int) {
 	if y == 0 && x == 0 && h == im.H && w == im.W {
 		return
@@ -48,7 +48,8 @@ type Pad struct {
 	Fill                     []uint8
 }
 
-// Apply pads im.
+// Apply pads im. The error wraps [ErrSize] if im has no pixels, if a field is out of range, or
+// if the result is too large.
 func (s Pad) Apply(im *Image, _ *rand.Rand) error {
 	if err := s.check(im); err != nil {
 		return err
@@ -74,7 +75,8 @@ func (s Pad) Apply(im *Image, _ *rand.Rand) error {
 	return nil
 }
 
-// padRow copies a row of the image and pads it on both sides.
+// padRow copies src, a row of the image, to dst and pads it on both sides. dst has the padded
+// length. paint is the value of constant pixels.
 func (s Pad) padRow(dst, src []uint8, paint uint8) {
 	copy(dst[s.Left:], src)
 	side := func(from, to int) {
@@ -107,7 +109,7 @@ func (s Pad) check(im *Image) error {
 }
 
 // mapPosition maps position i, which may be outside, to one of n pixels. inside is false if the
-// pixel has the constant value.
+// pixel has the constant value; at is then 0.
 func (m PadMode) mapPosition(i, n int) (at int, inside bool) {
 	switch {
 	case i >= 0 && i < n:
@@ -132,7 +134,8 @@ func CenterCrop(h, w int) Step { return centerCrop{h, w} }
 
 type centerCrop struct{ H, W int }
 
-// Apply crops im.
+// Apply crops im. The error wraps [ErrSize] if im has no pixels, or if s.H or s.W is less than 1
+// or too large.
 func (s centerCrop) Apply(im *Image, _ *rand.Rand) error {
 	if err := checkCropSize(im, s.H, s.W); err != nil {
 		return err
@@ -171,7 +174,8 @@ func checkPixelLimit(h, w int) error {
 // random position.
 type RandomCrop struct{ H, W, Padding int }
 
-// Apply crops im.
+// Apply crops im at a position that it draws from r. The error wraps [ErrSize] if im has no
+// pixels, or if it is smaller with its padding than the crop.
 func (s RandomCrop) Apply(im *Image, r *rand.Rand) error {
 	if err := checkCropSize(im, s.H, s.W); err != nil {
 		return err
@@ -195,7 +199,8 @@ type RandomResizedCrop struct {
 	Filter       Filter
 }
 
-// Apply crops and resizes im.
+// Apply crops and resizes im to a rectangle that it draws from r. The error wraps [ErrSize] if
+// im has no pixels, or if s.H or s.W is less than 1 or too large.
 func (s RandomResizedCrop) Apply(im *Image, r *rand.Rand) error {
 	if err := checkCropSize(im, s.H, s.W); err != nil {
 		return err
@@ -205,8 +210,9 @@ func (s RandomResizedCrop) Apply(im *Image, r *rand.Rand) error {
 	return nil
 }
 
-// drawRect draws a rectangle within h×w pixels. If ten attempts do not fit, it returns the largest
-// centered rectangle with an allowed ratio.
+// drawRect draws a rectangle of ph×pw pixels that begins in row y and column x, within h×w
+// pixels. If ten attempts do not fit, it returns the largest centered rectangle with an allowed
+// ratio.
 func (s RandomResizedCrop) drawRect(h, w int, r *rand.Rand) (y, x, ph, pw int) {
 	scale, ratio := s.Scale, s.Ratio
 	if scale == [2]float64{} {

@@ -35,7 +35,8 @@ func RandomHorizontalFlip(p float64) Step { return randomHorizontalFlip{p} }
 
 type randomHorizontalFlip struct{ P float64 }
 
-// Apply flips im with probability s.P.
+// Apply exchanges left and right of im with probability s.P. The error wraps [ErrSize] if im has
+// no pixels, for example after [Normalize].
 func (s randomHorizontalFlip) Apply(im *Image, r *rand.Rand) error {
 	if err := checkCropSize(im, 1, 1); err != nil {
 		return err
@@ -51,7 +52,8 @@ func RandomVerticalFlip(p float64) Step { return randomVerticalFlip{p} }
 
 type randomVerticalFlip struct{ P float64 }
 
-// Apply flips im with probability s.P.
+// Apply exchanges top and bottom of im with probability s.P. The error wraps [ErrSize] if im has
+// no pixels, for example after [Normalize].
 func (s randomVerticalFlip) Apply(im *Image, r *rand.Rand) error {
 	if err := checkCropSize(im, 1, 1); err != nil {
 		return err

@@ -42,7 +42,8 @@ type Normalize struct {
 	As        Arithmetic
 }
 
-// Apply converts the pixels of im.
+// Apply converts the pixels of im to im.Numbers. The error wraps [ErrSize] if im has no pixels,
+// or if the length of Mean or Std does not fit its planes.
 func (s Normalize) Apply(im *Image, _ *rand.Rand) error {
 	again := im.Pix == nil && im.Numbers != nil && len(s.Mean)+len(s.Std) > 0
 	if !again {
@@ -76,7 +77,8 @@ func (s Normalize) Apply(im *Image, _ *rand.Rand) error {
 	return nil
 }
 
-// makeNumbers allocates im.Numbers, in the row of the batch if it fits.
+// makeNumbers sets im.Numbers to C·H·W undefined numbers: the row of the batch if it fits, and
+// otherwise memory of im.
 func (im *Image) makeNumbers() {
 	n := im.C * im.H * im.W
 	if len(im.numbers) == n {
@@ -99,7 +101,8 @@ type table struct {
 	of [256]float32
 }
 
-// conversionTable returns the table of plane c. It is cached for the next image.
+// conversionTable returns the value of each byte in plane c under r. It is valid until the next
+// call for that plane with other parameters, and cached for the next image.
 func (im *Image) conversionTable(c int, r rounding) *[256]float32 {
 	for len(im.tables) <= c {
 		im.tables = append(im.tables, table{})
@@ -122,7 +125,7 @@ func (im *Image) conversionTable(c int, r rounding) *[256]float32 {
 	return &t.of
 }
 
-// convertBytes converts bytes with a table.
+// convertBytes sets dst[i] to the table's value for src[i]. dst must be at least as long as src.
 func convertBytes(dst []float32, src []uint8, table *[256]float32) {
 	dst = dst[:len(src)]
 	for i, v := range src {
@@ -153,7 +156,8 @@ type RandomErasing struct {
 	Value        float32    // value of the erased pixels
 }
 
-// Apply erases a rectangle of im with probability s.P.
+// Apply erases a rectangle of im with probability s.P. If ten rectangles drawn from r do not
+// fit, it leaves im unchanged. The error is always nil.
 func (s RandomErasing) Apply(im *Image, r *rand.Rand) error {
 	if r.Float64() >= s.P {
 		return nil

@@ -2,8 +2,8 @@ package image
 
 import "math"
 
-// adjustHue rotates the hue by a fraction of its circle, -0.5 to 0.5. Hue, saturation and value are
-// rounded to bytes, as in Pillow.
+// adjustHue rotates the hue by a fraction of its circle, -0.5 to 0.5. Hue, saturation and value
+// are rounded to bytes, as in Pillow. An image with one plane is unchanged.
 func (im *Image) adjustHue(by float64) {
 	if im.C == 1 {
 		return

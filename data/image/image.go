@@ -68,7 +68,8 @@ func reductionFactor(h, w int, leastH, leastW float64) int {
 }
 
 // decode is Decode with callbacks for a JPEG: draft returns the reduction factor, and window the
-// part of the image that is needed. Both may be nil.
+// part of the image that is needed. Both may be nil. Only the pixels of the window are then
+// defined. Errors are as with Decode.
 func (im *Image) decode(data []byte, channels int, window func(h, w int) jpeg.Window,
 	draft func(h, w int) int) error {
 	if channels != 1 && channels != 3 {
@@ -96,7 +97,8 @@ func (im *Image) decode(data []byte, channels int, window func(h, w int) jpeg.Wi
 	return err
 }
 
-// allocatePixels allocates the pixels for a decoder.
+// allocatePixels sets the size of im and returns its pixels, for a decoder to fill. The error
+// wraps [ErrTooLarge] if there are more pixels than im.MaxPixels.
 func (im *Image) allocatePixels(c, h, w int) ([]uint8, error) {
 	if err := im.checkLimit(h, w); err != nil {
 		return nil, err
@@ -155,7 +157,8 @@ func (im *Image) Packed(dst []uint8) {
 	copy(dst, im.Pix)
 }
 
-// SetPacked sets the image to a copy of the pixels of src, which must have the layout (h, w, c).
+// SetPacked sets the image to a copy of the pixels of src, which must have the layout (h, w, c)
+// and at least c·h·w bytes.
 func (im *Image) SetPacked(src []uint8, c, h, w int) {
 	im.Numbers = nil
 	im.setSize(c, h, w)

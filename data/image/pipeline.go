@@ -19,7 +19,8 @@ type Step interface {
 // A Pipeline applies steps in order. It is itself a [Step].
 type Pipeline []Step
 
-// Apply applies all steps to im.
+// Apply applies all steps to im. It stops at the first error, which names the type of the step
+// and leaves im as the steps before it made it.
 func (p Pipeline) Apply(im *Image, r *rand.Rand) error {
 	last := im.last
 	defer func() { im.last = last }()
@@ -37,7 +38,8 @@ func (p Pipeline) Apply(im *Image, r *rand.Rand) error {
 	return nil
 }
 
-// resizeAndCrop returns the first two steps as one, if they are a [Resize] and a center crop.
+// resizeAndCrop returns the first two steps of p as one. ok is false unless they are a [Resize]
+// with a filter other than [Nearest] and a center crop.
 func (p Pipeline) resizeAndCrop() (both croppedResize, ok bool) {
 	if len(p) < 2 {
 		return both, false
@@ -47,7 +49,8 @@ func (p Pipeline) resizeAndCrop() (both croppedResize, ok bool) {
 	return croppedResize{resize, crop}, ok1 && ok2 && resize.Filter != Nearest
 }
 
-// Make decodes data into im, as [Image.Decode] does, and applies the steps.
+// Make decodes data into im, as [Image.Decode] does, and applies the steps with random numbers
+// from r. It returns the error of Decode or of a step.
 func (p Pipeline) Make(im *Image, data []byte, channels int, r *rand.Rand) error {
 	im.row, im.numbers, im.last = nil, nil, false
 	if err := p.decode(im, data, channels); err != nil {
@@ -85,11 +88,12 @@ func (p Pipeline) decode(im *Image, data []byte, channels int) error {
 	return im.Decode(data, channels)
 }
 
-// Write is [Pipeline.Make] with the result in a row of a batch. The row must be passed as numbers
-// if the pipeline contains a [Normalize], and as pixels otherwise; the other must be nil. If the
-// last step does not work in place, it writes to the row directly. If data is nil, the steps start
-// with the current image of im, such as one from [Image.SetPacked]. The error wraps [ErrSize] if
-// the row has another length than the image, which im then has.
+// Write is [Pipeline.Make] with the result in a row of a batch. The row must be passed as
+// numbers if the pipeline contains a [Normalize], and as pixels otherwise; the other must be
+// nil. If the last step does not work in place, it writes to the row directly. If data is nil,
+// the steps start with the current image of im, such as one from [Image.SetPacked]. The error
+// wraps [ErrSize] if the row has another length than the image, which im then has. Otherwise the
+// result is only in the row, and im has no pixels.
 func (p Pipeline) Write(pixels []uint8, numbers []float32, im *Image, data []byte, channels int, r *rand.Rand) error {
 	im.row, im.numbers, im.last, im.Finished = pixels, numbers, len(p) == 0, false
 	defer func() { im.row, im.numbers, im.last = nil, nil, false }()
@@ -113,7 +117,8 @@ func (p Pipeline) Write(pixels []uint8, numbers []float32, im *Image, data []byt
 	return nil
 }
 
-// copyResult copies the result to the row, unless it is there already.
+// copyResult copies the result to the row, unless it is there already. The error wraps [ErrSize]
+// if their lengths differ.
 func copyResult[T any](row, made []T) error {
 	if len(row) != len(made) {
 		return fmt.Errorf("%w: %d numbers are wanted, and the image has %d", ErrSize, len(row), len(made))

@@ -67,7 +67,8 @@ type weights struct {
 	floats   []float64
 }
 
-// set computes the weights for resampling a row of length from to length to.
+// set computes the weights for resampling a row of length from to length to, unless w has them
+// already. filter must not be [Nearest].
 func (w *weights) set(from, to int, filter Filter) {
 	if w.from == from && w.to == to && w.filter == filter {
 		return
@@ -155,8 +156,9 @@ func (im *Image) resizeWindow(y, x, fromH, fromW, h, w int, filter Filter, part 
 	}
 }
 
-// sources returns the first of the source pixels of n pixels from at on, and the one after the
-// last. same means that the source has the same size.
+// sources returns the first of the source pixels that n pixels of the result from at on depend
+// on, and the one after the last. same means that source and result have the same size, so that
+// w is not used.
 func (w *weights) sources(same bool, at, n int) [2]int {
 	if same {
 		return [2]int{at, at + n}
@@ -168,8 +170,9 @@ func (w *weights) sources(same bool, at, n int) [2]int {
 	return [2]int{int(w.First[at]), end}
 }
 
-// resizeWidth resizes h rows of fromW pixels, with the given stride. It computes n pixels of
-// each row from column x on.
+// resizeWidth resizes h rows of fromW pixels, which begin every stride bytes in src, with the
+// weights im.across. It computes n pixels of each row from column x on, and returns them without
+// gaps. The result is valid until the next use of im.lines.
 func (im *Image) resizeWidth(src []uint8, stride, h, fromW, x, n int) []uint8 {
 	im.lines = resizeSlice(im.lines, h*n)
 	part := im.across.Part(x, n)
@@ -186,7 +189,7 @@ func (im *Image) resizeWidth(src []uint8, stride, h, fromW, x, n int) []uint8 {
 	return im.lines
 }
 
-// resizeNearest is resizePart with the nearest pixels.
+// resizeNearest is [Image.resizePart] with the nearest pixels.
 func (im *Image) resizeNearest(y, x, fromH, fromW, h, w int) {
 	srcH, srcW := im.H, im.W
 	before := im.setSize(im.C, h, w)
@@ -202,8 +205,9 @@ func (im *Image) resizeNearest(y, x, fromH, fromW, h, w int) {
 	}
 }
 
-// nearestSources computes the source pixel of each of to pixels. Positions are accumulated, as in
-// Pillow, so that rounding errors match for positions halfway between two pixels.
+// nearestSources returns the source pixel of each of to pixels, in the memory of places if it
+// suffices. from is the number of source pixels. Positions are accumulated, as in Pillow, so
+// that rounding errors match for positions halfway between two pixels.
 func nearestSources(places []int32, from, to int) []int32 {
 	places = resizeSlice(places, to)
 	step := float64(from) / float64(to)
@@ -227,7 +231,8 @@ type Resize struct {
 	Gap    float64 // Pillow's reducing_gap; 0: none
 }
 
-// Apply resizes im.
+// Apply resizes im. The error wraps [ErrSize] if im has no pixels, or if the result would have
+// none or too many.
 func (s Resize) Apply(im *Image, _ *rand.Rand) error {
 	h, w := s.result(im, im.H, im.W)
 	if h < 1 || w < 1 || im.Pix == nil {
@@ -241,7 +246,7 @@ func (s Resize) Apply(im *Image, _ *rand.Rand) error {
 	return nil
 }
 
-// result returns the resulting size for an image that was decoded to h×w pixels.
+// result returns the resulting height and width for an image im that was decoded to h×w pixels.
 func (s Resize) result(im *Image, h, w int) (int, int) {
 	if im.wholeH > 0 && s.Gap > 0 { // the decoded proportions may differ by a pixel
 		h, w = im.wholeH, im.wholeW
@@ -255,7 +260,8 @@ type croppedResize struct {
 	crop centerCrop
 }
 
-// fits reports whether the crop is within the resized image.
+// fits reports whether the crop is within the resized image and im has pixels, so that Apply may
+// be called.
 func (s croppedResize) fits(im *Image) bool {
 	_, ok := s.window(im, im.H, im.W)
 	return ok && im.Pix != nil
@@ -271,7 +277,8 @@ func (s croppedResize) window(im *Image, fromH, fromW int) (part jpeg.Window, ok
 	return jpeg.Window{Y: halfToEven(h - s.crop.H), X: halfToEven(w - s.crop.W), H: s.crop.H, W: s.crop.W}, true
 }
 
-// source returns the part of an image of h×w pixels that the remaining pixels depend on.
+// source returns the part of an image of fromH×fromW pixels that the remaining pixels depend on:
+// the whole image if window reports false.
 func (s croppedResize) source(im *Image, fromH, fromW int) jpeg.Window {
 	part, ok := s.window(im, fromH, fromW)
 	if !ok {
@@ -284,7 +291,7 @@ func (s croppedResize) source(im *Image, fromH, fromW int) jpeg.Window {
 	return jpeg.Window{Y: rows[0], X: columns[0], H: rows[1] - rows[0], W: columns[1] - columns[0]}
 }
 
-// Apply resizes and crops im, into which the crop must fit.
+// Apply resizes and crops im. fits must be true. The error is always nil.
 func (s croppedResize) Apply(im *Image, _ *rand.Rand) error {
 	h, w := s.result(im, im.H, im.W)
 	part, _ := s.window(im, im.H, im.W)
@@ -304,7 +311,8 @@ func (s Resize) size(fromH, fromW int) (h, w int) {
 	return s.H, int(float64(s.H) * float64(fromW) / float64(fromH))
 }
 
-// draftFactor returns the factor for reducing an image during decoding.
+// draftFactor returns the factor, 1, 2, 4 or 8, for reducing an image of fromH×fromW pixels
+// during decoding.
 func (s Resize) draftFactor(fromH, fromW int) int {
 	h, w := s.size(fromH, fromW)
 	return reductionFactor(fromH, fromW, s.Gap*float64(h), s.Gap*float64(w))
