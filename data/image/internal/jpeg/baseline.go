@@ -17,7 +17,8 @@ var zigzag = [64]uint8{
 	58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 }
 
-// decodeBaselineBlock decodes a block of c and writes its pixels.
+// decodeBaselineBlock decodes block at of c and writes its pixels. It returns false if the data
+// is corrupt.
 func (d *Decoder) decodeBaselineBlock(c *component, at int) bool {
 	b := &d.block
 	diff, ok := d.bits.readDC(c.dc)
@@ -59,7 +60,8 @@ func (d *Decoder) draw(c *component, at int, b *block, alone bool) {
 	}
 }
 
-// readDC reads the difference of a block's DC coefficient from the previous block's.
+// readDC reads the difference of a block's DC coefficient from the previous block's. It returns
+// false if the data is corrupt.
 func (r *bits) readDC(h *huffman) (int32, bool) {
 	size, ok := r.readSymbol(h)
 	if !ok || size > 16 {
@@ -69,9 +71,9 @@ func (r *bits) readDC(h *huffman) (int32, bool) {
 }
 
 // readAC reads the AC coefficients of a block, which must be zero before. alone reports that all
-// are zero. The fields of r are copied to local variables to keep them in registers. Only rare
-// cases branch, because the processor cannot predict these branches: a code and its number are
-// consumed by one shift.
+// are zero. ok is false if the data is corrupt. The fields of r are copied to local variables to
+// keep them in registers. Only rare cases branch, because the processor cannot predict these
+// branches: a code and its number are consumed by one shift.
 func (r *bits) readAC(b *block, h *huffman) (alone, ok bool) {
 	acc, n, pos, buf := r.acc, r.n, r.pos, r.buf
 	k := 1

@@ -8,8 +8,8 @@ import (
 // slack is the number of zero bytes after a segment, so that it can be read in words.
 const slack = 8
 
-// bits reads a segment of entropy-coded data, most significant bit first. Beyond the end it reads
-// zeros; see isOverrun.
+// bits reads a segment of entropy-coded data, most significant bit first. It must be loaded
+// before. Beyond the end it reads zeros; see isOverrun.
 type bits struct {
 	acc  uint64 // buffered bits, the next one highest
 	n    uint   // number of valid bits in acc
@@ -19,7 +19,7 @@ type bits struct {
 }
 
 // load starts reading the entropy-coded data at the start of data, up to a marker or the end. It
-// removes the byte stuffing and returns the number of bytes that belong to the segment.
+// removes the byte stuffing and returns the number of bytes of data that belong to the segment.
 func (r *bits) load(data []byte) int {
 	buf, rest := r.buf[:0], data
 	for {

@@ -54,7 +54,7 @@ type header struct {
 	window      Window
 }
 
-// A component is a plane of an image, which may be subsampled.
+// A component is a plane of an image, which may be subsampled. It is set by readFrame.
 type component struct {
 	id     uint8
 	h, v   int // sampling factors
@@ -122,7 +122,8 @@ func (d *Decoder) decode(place pixel.Place) error {
 	}
 }
 
-// nextMarker finds the next marker.
+// nextMarker skips to the next marker and returns its code. At the end of the file it returns
+// [pixel.ErrTruncated].
 func (d *Decoder) nextMarker() (uint8, error) {
 	for d.pos+1 < len(d.data) {
 		m := d.data[d.pos+1]
@@ -182,7 +183,7 @@ func (d *Decoder) readSegment(marker uint8, body []byte, place pixel.Place) erro
 	return nil
 }
 
-// defineQuants reads a DQT segment.
+// defineQuants reads a DQT segment into d.quants. The error wraps [pixel.ErrCorrupt].
 func (d *Decoder) defineQuants(body []byte) error {
 	for len(body) > 0 {
 		wide, i := int(body[0]>>4), body[0]&15
@@ -203,7 +204,7 @@ func (d *Decoder) defineQuants(body []byte) error {
 	return nil
 }
 
-// defineHuffmans reads a DHT segment.
+// defineHuffmans reads a DHT segment into d.dcs and d.acs. The error wraps [pixel.ErrCorrupt].
 func (d *Decoder) defineHuffmans(body []byte) error {
 	for len(body) > 0 {
 		class, i := body[0]>>4, body[0]&15

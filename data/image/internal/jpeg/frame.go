@@ -38,7 +38,8 @@ func (d *Decoder) readFrame(body []byte, place pixel.Place) error {
 	return d.allocateComponents(place)
 }
 
-// readSampling reads the sampling factors of the components.
+// readSampling reads the sampling factors of n components, three bytes each, into d.components.
+// The error wraps [pixel.ErrCorrupt].
 func (d *Decoder) readSampling(body []byte, n int) error {
 	d.maxH, d.maxV = 1, 1
 	for i := range n {
@@ -61,7 +62,8 @@ func (d *Decoder) readSampling(body []byte, n int) error {
 	return nil
 }
 
-// allocateComponents allocates the components, and calls place to allocate the image.
+// allocateComponents allocates the components, and calls place to allocate the image. Errors are
+// as with readFrame.
 func (d *Decoder) allocateComponents(place pixel.Place) error {
 	mcusX, mcusY := ceilDiv(d.w, 8*d.maxH), ceilDiv(d.h, 8*d.maxV)
 	fullW, fullH := d.w, d.h
@@ -106,7 +108,8 @@ func (d *Decoder) allocateComponents(place pixel.Place) error {
 // or that it computes otherwise at the edge of a row.
 const windowMargin = 2
 
-// setWindow sets the window, and the blocks that it needs.
+// setWindow sets d.window, the whole image by default, and the blocks of each component that it
+// needs.
 func (d *Decoder) setWindow() {
 	d.window = Window{0, 0, d.h, d.w}
 	if d.Window != nil {
@@ -128,7 +131,8 @@ func spanOf(at, n, times, size int) [2]int {
 	return [2]int{max(0, at/times-windowMargin), min(size, ceilDiv(at+n, times)+windowMargin)}
 }
 
-// applyScale applies the reduction factor that Scale returns.
+// applyScale applies the reduction factor that Scale returns to the size of the image and of its
+// blocks. It returns the error of Scale.
 func (d *Decoder) applyScale() error {
 	d.size = 8
 	if d.Scale == nil {

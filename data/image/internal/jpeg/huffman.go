@@ -60,7 +60,8 @@ func (h *huffman) build(counts [16]uint8, symbols []uint8) error {
 	return nil
 }
 
-// setCode sets the lookup entries that begin with a code.
+// setCode sets the lookup entries that begin with a code of length bits. It ignores codes of
+// more than lookBits bits.
 func (h *huffman) setCode(code int32, length int, symbol uint8) {
 	if length > lookBits {
 		return
@@ -73,7 +74,7 @@ func (h *huffman) setCode(code int32, length int, symbol uint8) {
 	}
 }
 
-// readSymbol reads a code and returns its symbol. It returns false if no code matches.
+// readSymbol reads a code of h and returns its symbol. It returns false if no code matches.
 func (r *bits) readSymbol(h *huffman) (uint8, bool) {
 	if r.n < 16 {
 		r.fill()

@@ -6,7 +6,8 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// writeImage converts the components to the image.
+// writeImage converts the components to the pixels of the window. The error wraps
+// [pixel.ErrCorrupt] if there is no frame, or [pixel.ErrTruncated] if scans are missing.
 func (d *Decoder) writeImage() error {
 	if d.planes == 0 {
 		return fmt.Errorf("%w: there is no image in it", pixel.ErrCorrupt)
@@ -44,7 +45,7 @@ func (c *component) checkComplete() error {
 	return nil
 }
 
-// writeRow writes the columns of row y of the image that are needed.
+// writeRow writes the columns of the window in row y of the image.
 func (d *Decoder) writeRow(y int) {
 	var in [4][]uint8
 	for i := range d.planes {
@@ -72,13 +73,13 @@ func (d *Decoder) writeRow(y int) {
 	}
 }
 
-// planeRow returns the needed columns of row y of plane c of the image.
+// planeRow returns the window's columns of row y of plane c of the image.
 func (d *Decoder) planeRow(c, y int) []uint8 {
 	return d.dst[(c*d.h+y)*d.w+d.window.X:][:d.window.W]
 }
 
-// colorRows returns the rows that receive the colors of row y: rows of the image, or buffers if the
-// image is grey.
+// colorRows returns the rows that receive the colors of row y: rows of the image, or buffers if
+// the image is grey. The rows have the columns of the window.
 func (d *Decoder) colorRows(y int) (r, g, b []uint8) {
 	if d.channels == 3 {
 		return d.planeRow(0, y), d.planeRow(1, y), d.planeRow(2, y)
@@ -100,8 +101,8 @@ func (d *Decoder) isYCC() bool {
 	}
 }
 
-// convertCMYK converts a row of CMYK to RGB, as Pillow does. Files store inverted inks. For YCCK
-// the color conversion has inverted them again.
+// convertCMYK converts a row of CMYK to RGB in place, as Pillow does. r, g and b hold the first
+// three inks. Files store inverted inks. For YCCK the color conversion has inverted them again.
 func (d *Decoder) convertCMYK(r, g, b, k []uint8) {
 	for _, plane := range [][]uint8{r, g, b} {
 		for i, v := range plane {
@@ -119,8 +120,8 @@ func inkToColor(ink, black uint8) uint8 {
 	return uint8(max(0, int(black)-(t>>8+t)>>8))
 }
 
-// upsampledRow returns the needed columns of row y of component i, upsampled to the size of the
-// image. The row must not be modified, and the next call for the component may overwrite it.
+// upsampledRow returns the window's columns of row y of component i, upsampled to the size of
+// the image. The row must not be modified, and the next call for the component may overwrite it.
 func (d *Decoder) upsampledRow(i, y int) []uint8 {
 	c := &d.components[i]
 	across, down := d.maxH*d.size/(c.h*c.size), d.maxV*d.size/(c.v*c.size)

@@ -3,7 +3,8 @@ package jpeg
 // Progressive images consist of scans. Each contains some coefficients of all blocks, or one more
 // bit of them.
 
-// firstDC reads the upper bits of a block's DC coefficient.
+// firstDC reads the upper bits of the DC coefficient of block at. It returns false if the data
+// is corrupt.
 func (d *Decoder) firstDC(c *component, at int) bool {
 	diff, ok := d.bits.readDC(c.dc)
 	c.pred += diff
@@ -11,13 +12,14 @@ func (d *Decoder) firstDC(c *component, at int) bool {
 	return ok
 }
 
-// refineDC reads one more bit of the DC coefficient.
+// refineDC reads one more bit of the DC coefficient of block at. It always returns true.
 func (d *Decoder) refineDC(c *component, at int) bool {
 	c.blocks[at][0] |= int16(d.bits.takeBits(1) << d.low)
 	return true
 }
 
-// firstAC reads the upper bits of a band of AC coefficients.
+// firstAC reads the upper bits of the AC coefficients in the scan's band of block at. It returns
+// false if the data is corrupt.
 func (d *Decoder) firstAC(c *component, at int) bool {
 	if d.ended > 0 {
 		d.ended--
@@ -82,8 +84,9 @@ func (d *Decoder) refineAC(c *component, at int) bool {
 	return true
 }
 
-// refineCoefficients reads one more bit of each nonzero coefficient from k on, until it has skipped
-// the given number of zeros and reaches another one. It returns the position of that zero.
+// refineCoefficients reads one more bit of each nonzero coefficient from k on, until it has
+// skipped the given number of zeros and reaches another one. It returns the position of that
+// zero, or d.to+1 if there is none in the scan's band.
 func (d *Decoder) refineCoefficients(b *block, k, zeros int) int {
 	for ; k <= d.to; k++ {
 		v := &b[zigzag[k]]

@@ -20,7 +20,8 @@ type scan struct {
 	read     func(d *Decoder, c *component, at int) bool
 }
 
-// readScan reads an SOS segment and the data after it.
+// readScan reads an SOS segment and the data after it. The error wraps [pixel.ErrCorrupt],
+// [pixel.ErrTruncated] or [pixel.ErrUnsupported].
 func (d *Decoder) readScan(body []byte) error {
 	if d.planes == 0 {
 		return fmt.Errorf("%w: pixels before their dimensions", pixel.ErrCorrupt)
@@ -38,8 +39,8 @@ func (d *Decoder) readScan(body []byte) error {
 	return d.readMCUs()
 }
 
-// readScanHeader reads the components, coefficients and tables of a scan. high is the bit at which
-// earlier scans ended.
+// readScanHeader reads the components, coefficients and tables of a scan into d.scan. high is
+// the bit at which earlier scans ended, 0 for a first scan. The error wraps [pixel.ErrCorrupt].
 func (d *Decoder) readScanHeader(body []byte) (high int, err error) {
 	n := 0
 	if len(body) > 0 {
@@ -113,7 +114,8 @@ func (d *Decoder) selectMethod(high int) error {
 }
 
 // readMCUs reads the blocks of a scan: row by row for one component, and in MCUs for several. An
-// MCU has h×v blocks of each component, its sampling factors.
+// MCU has h×v blocks of each component, its sampling factors. The error wraps
+// [pixel.ErrTruncated] if the file ends early, or [pixel.ErrCorrupt].
 func (d *Decoder) readMCUs() error {
 	c := d.in[0]
 	across, down := c.coded[0], c.coded[1]
@@ -143,7 +145,8 @@ func (d *Decoder) readMCUs() error {
 	return nil
 }
 
-// readMCU reads the blocks of an MCU.
+// readMCU reads the blocks of the MCU in column x and row y. It returns false if the data is
+// corrupt.
 func (d *Decoder) readMCU(x, y int) bool {
 	for _, c := range d.in[:d.scan.n] {
 		for v := range c.v {
@@ -159,6 +162,7 @@ func (d *Decoder) readMCU(x, y int) bool {
 }
 
 // skipRestart skips a restart marker, which must come next, and resets the state of the scan.
+// The error wraps [pixel.ErrCorrupt] if another marker comes next, or [pixel.ErrTruncated].
 func (d *Decoder) skipRestart() error {
 	at := d.pos
 	marker, err := d.nextMarker()

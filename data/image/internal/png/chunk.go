@@ -60,8 +60,9 @@ func (k kind) sampleCount() int {
 	return 1
 }
 
-// Decode decodes a PNG file into channels planes, 1 or 3, in the memory that place returns. The
-// error is an [*encoding.FileError] that wraps an error of package pixel, or the error of place.
+// Decode decodes a PNG file into channels planes, 1 or 3, in the memory that place returns.
+// Transparency is ignored. The error is an [*encoding.FileError] that wraps an error of package
+// pixel, or the error of place.
 func (d *Decoder) Decode(data []byte, channels int, place pixel.Place) error {
 	d.data, d.pos, d.header, d.colors = data, 0, header{channels: channels}, 0
 	err := d.decode(place)
@@ -117,7 +118,8 @@ func (d *Decoder) decode(place pixel.Place) error {
 	}
 }
 
-// nextChunk reads the next chunk and verifies its checksum.
+// nextChunk reads the next chunk and verifies its checksum. body is a slice of the file. The
+// error is [pixel.ErrTruncated], or wraps [pixel.ErrCorrupt]. A chunk has the layout
 //
 //	length  uint32
 //	name    4 bytes

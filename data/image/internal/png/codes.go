@@ -6,9 +6,9 @@ import (
 	"github.com/shoal-mp/shoal/data/image/internal/pixel"
 )
 
-// inflateBlock decompresses a block: literals, and matches of earlier output. The fields of z are
-// copied to local variables to keep them in registers. A match consumes up to 48 of the 56 buffered
-// bits.
+// inflateBlock decompresses a block: literals, and matches of earlier output. The error is
+// [pixel.ErrTruncated] or [pixel.ErrCorrupt]. The fields of z are copied to local variables to
+// keep them in registers. A match consumes up to 48 of the 56 buffered bits.
 func (z *inflater) inflateBlock() error {
 	in, pos, acc, n := z.in, z.pos, z.acc, z.n
 	out, at, size := z.out, z.at, z.size
@@ -91,7 +91,8 @@ func (z *inflater) inflateBlock() error {
 	return err
 }
 
-// copyMatch copies length bytes from distance bytes back. It may write up to slack bytes more.
+// copyMatch copies length bytes of out from distance bytes before at to at. It may write up to
+// slack bytes more.
 func copyMatch(out []byte, at, distance, length int) {
 	to, from := out[at:at+length+slack], out[at-distance:]
 	if distance < 8 {

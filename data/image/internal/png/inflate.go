@@ -10,7 +10,8 @@ import (
 // can be copied in words.
 const slack = 16
 
-// inflater decompresses deflate data from a slice to a slice.
+// inflater decompresses deflate data from a slice to a slice. The zero value is ready to use, by
+// one goroutine at a time.
 type inflater struct {
 	in   []byte
 	pos  int    // offset of the byte after acc
@@ -79,7 +80,7 @@ func (z *inflater) skipBits(n uint) {
 	z.n -= n
 }
 
-// takeBits reads up to 16 bits.
+// takeBits reads n bits, at most 16, as a number.
 func (z *inflater) takeBits(n uint) int {
 	if z.n < n {
 		z.fill()
@@ -89,7 +90,8 @@ func (z *inflater) takeBits(n uint) int {
 	return v
 }
 
-// copyStored copies an uncompressed block.
+// copyStored copies an uncompressed block. The error is [pixel.ErrTruncated] or
+// [pixel.ErrCorrupt].
 func (z *inflater) copyStored() error {
 	z.skipBits(z.n & 7)
 	n, not := z.takeBits(16), z.takeBits(16)
@@ -143,7 +145,7 @@ func (z *inflater) buildFixed() {
 // order lists the code length codes in the storage order of their lengths.
 var order = [19]uint8{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
 
-// readDynamic reads the tables of a block.
+// readDynamic reads the code tables of a block. The error is one of dataError.
 func (z *inflater) readDynamic() error {
 	literals, distances, n := 257+z.takeBits(5), 1+z.takeBits(5), 4+z.takeBits(4)
 	if literals > 286 || distances > 30 {

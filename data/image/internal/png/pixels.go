@@ -18,12 +18,14 @@ var (
 	passes = []pass{{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4}, {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}}
 )
 
-// size returns the number of pixels in a row of a pass, and the number of rows.
+// size returns the number of pixels in a row of a pass over an image of w×h pixels, and the
+// number of rows. Either may be 0.
 func (p pass) size(w, h int) (pw, ph int) {
 	return max(0, (w-p.x+p.dx-1)/p.dx), max(0, (h-p.y+p.dy-1)/p.dy)
 }
 
-// decodePixels decompresses the image.
+// decodePixels decompresses stream, a zlib stream, to the image, which it allocates with place.
+// The error wraps [pixel.ErrCorrupt] or [pixel.ErrTruncated], or is that of place.
 func (d *Decoder) decodePixels(stream []byte, place pixel.Place) (err error) {
 	if d.kind == indexed && d.colors == 0 {
 		return fmt.Errorf("%w: no palette", pixel.ErrCorrupt)
@@ -67,7 +69,7 @@ func (d *Decoder) decodePixels(stream []byte, place pixel.Place) (err error) {
 func (d *Decoder) rowBytes(w int) int { return (w*d.kind.sampleCount()*d.depth + 7) / 8 }
 
 // writePass writes the pixels of a pass, from the rows at the start of raw. It returns the
-// remaining rows.
+// remaining rows. The error wraps [pixel.ErrCorrupt] for an unknown filter.
 func (d *Decoder) writePass(p pass, raw []byte) ([]byte, error) {
 	w, h := p.size(d.w, d.h)
 	if w == 0 {
@@ -89,7 +91,9 @@ func (d *Decoder) writePass(p pass, raw []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// unfilter reverses the filter of a row. dst must have at least step bytes of additional capacity.
+// unfilter reverses the filter of the row raw and writes the result to dst. above is the
+// unfiltered row before it, and step the number of bytes of a pixel. dst must have at least step
+// bytes of additional capacity. The error wraps [pixel.ErrCorrupt] for an unknown filter.
 func unfilter(dst, raw, above []uint8, filter uint8, step int) error {
 	step = min(step, len(raw))
 	switch filter {
@@ -117,7 +121,7 @@ func unfilter(dst, raw, above []uint8, filter uint8, step int) error {
 	return nil
 }
 
-// write writes w unfiltered pixels to row y of the image.
+// write writes the w unfiltered pixels of a row of pass p to row y of the image.
 func (d *Decoder) write(p pass, y, w int, row []uint8) {
 	if d.kind == rgb && d.depth == 8 && d.channels == 3 && p.dx == 1 {
 		pixel.Split(d.planeRow(0, y), d.planeRow(1, y), d.planeRow(2, y), row)
@@ -142,7 +146,7 @@ func (d *Decoder) write(p pass, y, w int, row []uint8) {
 // planeRow returns row y of plane c of the image.
 func (d *Decoder) planeRow(c, y int) []uint8 { return d.dst[(c*d.h+y)*d.w:][:d.w] }
 
-// set writes the pixels of a pass to a row.
+// set writes src, the pixels of a row of the pass, to their columns in dst.
 func (p pass) set(dst, src []uint8) {
 	if p.dx == 1 {
 		copy(dst, src)
@@ -153,7 +157,8 @@ func (p pass) set(dst, src []uint8) {
 	}
 }
 
-// splitRow splits a row into three planes. color reports whether they may differ.
+// splitRow splits the unfiltered row into three planes of 8 bits per sample, without alpha.
+// color reports whether they may differ; otherwise all are grey.
 func (d *Decoder) splitRow(r, g, b, row []uint8) (color bool) {
 	size, samples := d.depth/8, d.kind.sampleCount() // big-endian: the upper byte comes first
 	switch {

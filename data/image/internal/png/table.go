@@ -94,7 +94,8 @@ func (t *table) build(lengths []uint8, width uint, symbols []entry) bool {
 	return true
 }
 
-// setCode sets the entries of a code. Its first bit must be the lowest.
+// setCode sets the entries of a code of length bits to e. The code's first bit must be the
+// lowest. An e of 0 is ignored.
 func (t *table) setCode(code, length uint, e entry) {
 	if e == 0 {
 		return
