@@ -121,7 +121,8 @@ func kindOf(err error) error {
 	return fmt.Errorf("%w: %w", pixel.ErrCorrupt, err)
 }
 
-// write writes an image to planes and ignores its alpha channel.
+// write writes an image to channels planes, 1 or 3, of dst, and ignores its alpha channel. dst
+// must have a byte for each pixel of each plane.
 func write(dst []uint8, m image.Image, channels int) {
 	b := m.Bounds()
 	n := b.Dx() * b.Dy()
@@ -144,7 +145,7 @@ func write(dst []uint8, m image.Image, channels int) {
 	}
 }
 
-// splitImage writes an image to three planes.
+// splitImage writes an image to three planes of its size, and ignores its alpha channel.
 func splitImage(r, g, b []uint8, m image.Image) {
 	w, h := m.Bounds().Dx(), m.Bounds().Dy()
 	switch m := m.(type) {
@@ -177,7 +178,7 @@ func splitPixels(r, g, b, pix []uint8) {
 	}
 }
 
-// convert writes an image of any type, pixel by pixel.
+// convert writes an image of any type to three planes, pixel by pixel.
 func convert(r, g, b []uint8, m image.Image) {
 	at, box := 0, m.Bounds()
 	for y := box.Min.Y; y < box.Max.Y; y++ {

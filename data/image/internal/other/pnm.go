@@ -23,8 +23,9 @@ func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
 var errPNM = errors.New("malformed header")
 
-// pnmHeader reads a header. It returns an error that wraps [pixel.ErrUnsupported] unless the pixels
-// are binary bytes.
+// pnmHeader reads a header. kind is '5' for grey or '6' for color, and w and h are the size in
+// pixels. The error wraps [pixel.ErrUnsupported] unless the pixels are binary bytes with values
+// up to 255, or is one of pnmNumber.
 func pnmHeader(in *bufio.Reader) (kind byte, w, h int, err error) {
 	magic := make([]byte, 2)
 	if _, err := io.ReadFull(in, magic); err != nil {

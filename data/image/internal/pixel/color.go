@@ -9,8 +9,8 @@ const (
 	oneHalf   = 1 << 15
 )
 
-// RGB converts a row of JPEG's luma y and chroma cb and cr. All slices must be at least as long as
-// y.
+// RGB converts a row of JPEG's luma y and chroma cb and cr to red, green and blue. All slices
+// must be at least as long as y.
 func RGB(r, g, b, y, cb, cr []uint8) {
 	n := len(y)
 	current.rgb(r[:n], g[:n], b[:n], y, cb[:n], cr[:n])
@@ -36,8 +36,8 @@ func floatPortable(dst []float32, src []uint8, scale, bias float32) {
 	}
 }
 
-// Merge interleaves three planes to packed pixels: r, g, b, r, g, b. packed must have 3·len(r)
-// bytes.
+// Merge interleaves three planes to packed pixels: r, g, b, r, g, b. g and b must be at least as
+// long as r, and packed must have 3·len(r) bytes.
 func Merge(packed, r, g, b []uint8) {
 	n := len(r)
 	current.merge(packed[:3*n], r, g[:n], b[:n])
@@ -50,7 +50,8 @@ func mergePortable(packed, r, g, b []uint8) {
 	}
 }
 
-// Split writes len(r) packed pixels of three bytes to three planes.
+// Split writes len(r) packed pixels of three bytes to three planes. g and b must be at least as
+// long as r, and packed must have 3·len(r) bytes.
 func Split(r, g, b, packed []uint8) {
 	n := len(r)
 	current.split(r, g[:n], b[:n], packed[:3*n])

@@ -15,8 +15,9 @@ var (
 	ErrTooLarge    = errors.New("image: too large")
 )
 
-// Decoding returns the error of decoding an image of the given format, such as "jpeg" or "png", at
-// a byte offset. err should wrap one of the errors of this package.
+// Decoding returns an [*encoding.FileError] for an image of the given format, such as "jpeg" or
+// "png", with a fault at a byte offset. err, which it wraps, should wrap one of the errors of
+// this package.
 func Decoding(format string, offset int, err error) error {
 	return &encoding.FileError{Offset: int64(offset), Err: fmt.Errorf("decode %s: %w", format, err)}
 }

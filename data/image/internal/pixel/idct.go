@@ -27,7 +27,8 @@ func IDCT(coef *[64]int16, quant *[64]int32, dst []uint8, stride int) {
 	current.idct(coef, quant, dst, stride)
 }
 
-// Flat writes the size×size equal pixels of a block that has only a DC coefficient.
+// Flat writes the size×size equal pixels of a block that has only the DC coefficient dc, with
+// the quantizer quant, to dst with the given row stride.
 func Flat(dc int16, quant int32, dst []uint8, stride, size int) {
 	v := clamp((int32(dc)*quant+4)>>3 + 128)
 	for y := range size {

@@ -48,7 +48,8 @@ func Levels() []string {
 	return []string{"portable", "native"}
 }
 
-// Use selects a level, for tests, until restore is called. No loop may be running.
+// Use selects a level, one of [Levels], for tests, until restore is called. The level is global:
+// no loop may be running in any goroutine, also when restore is called.
 func Use(level string) (restore func()) {
 	before := current
 	if current = &portable; level == "native" {

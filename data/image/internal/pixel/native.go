@@ -2,7 +2,8 @@
 
 package pixel
 
-// mirrorBy uses loop for rows with a width of least or more, and the portable loop for others.
+// mirrorBy returns a function for [Mirror] that uses loop, which is in assembly, for rows with a
+// width of least or more, and the portable loop for others.
 func mirrorBy[T uint8 | float32](least int, loop func(rows, width int, src, dst *T)) func(dst, src []T, width int) {
 	return func(dst, src []T, width int) {
 		if width < least {

@@ -23,7 +23,8 @@ type Weights struct {
 // halfBits is the number of bits of the lower halves of weights.
 const halfBits = 11
 
-// Prepare computes the weights in the form used by [Row]. It must be called again after a change.
+// Prepare computes the weights in the form used by [Row]. It must be called again after a change
+// of w.
 func (w *Weights) Prepare() {
 	w.halves = slices.Grow(w.halves[:0], 2*len(w.Weight))[:2*len(w.Weight)]
 	for i, v := range w.Weight {
@@ -36,13 +37,15 @@ func (w *Weights) Prepare() {
 	}
 }
 
-// Part returns the weights of n pixels from pixel x on. The weights must be prepared.
+// Part returns the weights of n pixels from pixel x on, which share the memory of w. The weights
+// must be prepared.
 func (w *Weights) Part(x, n int) Weights {
 	from, to := x*w.Taps, (x+n)*w.Taps
 	return Weights{w.Taps, w.First[x:][:n], w.Weight[from:to], w.halves[2*from : 2*to], w.last}
 }
 
-// At returns the weights of pixel i.
+// At returns the w.Taps weights of pixel i, as a slice of w.Weight. After changing them, call
+// Prepare.
 func (w *Weights) At(i int) []int32 { return w.Weight[i*w.Taps:][:w.Taps] }
 
 // Row writes a resampled row of len(w.First) pixels. src must be followed by w.Taps pixels with

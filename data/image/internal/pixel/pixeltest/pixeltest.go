@@ -50,7 +50,8 @@ func Files(t testing.TB, pattern string, least int) []string {
 	return names
 }
 
-// Read returns the content of a file, such as one of [Files].
+// Read returns the content of a file, such as one of [Files]. The test fails if it cannot be
+// read.
 func Read(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(name)
@@ -60,7 +61,9 @@ func Read(t testing.TB, name string) []byte {
 	return data
 }
 
-// Recorded returns the pixels that Pillow decoded from a file in the given mode.
+// Recorded returns the pixels that Pillow decoded from the file name in the given mode, such as
+// "RGB". It reads them from the file of the same name with the extension .mode.gz, and fails the
+// test if there is none.
 func Recorded(t testing.TB, name, mode string) []byte {
 	t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(Read(t, strings.TrimSuffix(name, filepath.Ext(name))+"."+mode+".gz")))
