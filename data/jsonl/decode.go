@@ -11,7 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// decode decodes a line, which must contain exactly one JSON value. The error wraps [ErrValue].
+// decode decodes a line, which must contain exactly one JSON value. The result does not refer to
+// line. The error wraps [ErrValue].
 func decode(line []byte) (any, error) {
 	if !utf8.Valid(line) {
 		return nil, fmt.Errorf("%w: not UTF-8", ErrValue)
@@ -39,9 +40,9 @@ func decodeStrictly(line []byte) (any, error) {
 	return convertNumbers(v)
 }
 
-// convertNumbers converts integers to int64 and other numbers to float64, as Python does, in the
-// lists and maps of v as well, which it changes in place. The error wraps [ErrValue] if a number
-// does not fit.
+// convertNumbers converts each [json.Number] in v, the lists and maps of v included, which it
+// changes in place: integers to int64 and other numbers to float64, as Python does. The error
+// wraps [ErrValue] if a number does not fit.
 func convertNumbers(v any) (_ any, err error) {
 	switch v := v.(type) {
 	case json.Number:

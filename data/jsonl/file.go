@@ -12,7 +12,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/safefile"
 )
 
-// A file is an indexed file.
+// A file is an open file with the positions of its lines. It is made by open, and several
+// goroutines may use it afterwards.
 type file struct {
 	*os.File
 	path   string
@@ -41,7 +42,8 @@ const utf8Mark = "\xef\xbb\xbf"
 
 func (f *file) lineCount() int { return len(f.begins) }
 
-// index finds the lines. It needs no more memory for long lines than the buffer.
+// index finds the lines that are not blank and sets f.begins and f.size. It needs no more memory
+// for long lines than the buffer. The error wraps [ErrValue] if the file is UTF-16.
 func (f *file) index() error {
 	in := bufio.NewReaderSize(f, 1<<18)
 	blank, begin := true, int64(0)
@@ -84,8 +86,9 @@ type lineBuffer struct {
 // readAhead is the number of bytes that are read at once if lines are read one after another.
 const readAhead = 64 << 10
 
-// readLine returns line i, including blank lines after it. It is valid until the next call with the
-// same buffer. The error wraps [ErrLong] if the line exceeds limit bytes.
+// readLine returns the i-th line that is not blank, together with blank lines after it. It is
+// valid until the next call with the same buffer. The error wraps [ErrLong] if the line exceeds
+// limit bytes.
 func (f *file) readLine(i, limit int, buffer *lineBuffer) ([]byte, error) {
 	begin, end := f.begins[i], f.size
 	if i+1 < len(f.begins) {
@@ -112,8 +115,8 @@ func (f *file) readLine(i, limit int, buffer *lineBuffer) ([]byte, error) {
 	return buffer.data[begin-buffer.at:][:n], nil
 }
 
-// wrapError wraps err in a [*row.Error] with the line number. The number is counted only now,
-// because blank lines count too but are not indexed.
+// wrapError returns err in a [*row.Error] with the number in the file of the i-th line that is
+// not blank. It counts the lines only now, because blank lines count too but are not indexed.
 func (f *file) wrapError(i int, err error) error {
 	number := 1
 	in := bufio.NewReader(io.NewSectionReader(f, 0, f.begins[i]))

@@ -19,7 +19,8 @@ type scanner struct {
 // mostScanned limits the nesting of the values that a scanner decodes.
 const mostScanned = 100
 
-// scan decodes a line of exactly one value. ok is false if the scanner gave up.
+// scan decodes a line of exactly one value. ok is false if the scanner gave up; the line may
+// still be valid.
 func scan(line []byte) (v any, ok bool) {
 	s := scanner{line: line}
 	v, ok = s.value()
@@ -96,7 +97,8 @@ func (s *scanner) array() (any, bool) {
 }
 
 // scanNumbers decodes a list of at least one number, and of nothing else: as []int64, or, if not
-// all of them are integers, as []float64. If there is another list, it changes nothing.
+// all of them are integers, as []float64. If there is another list, it consumes nothing and
+// returns nil, false.
 func (s *scanner) scanNumbers() (any, bool) {
 	begin := s.at
 	s.at++
@@ -142,7 +144,8 @@ func (s *scanner) scanNumbers() (any, bool) {
 	}
 }
 
-// object gives up on a name that comes twice.
+// object decodes an object as a map[string]any. It returns false if it gave up, also on a name
+// that comes twice.
 func (s *scanner) object() (any, bool) {
 	s.at++
 	fields := map[string]any{}
@@ -176,7 +179,8 @@ func (s *scanner) object() (any, bool) {
 	}
 }
 
-// text decodes a string. encoding/json decodes those with escapes.
+// text decodes a string. encoding/json decodes strings with escapes. It returns false if the
+// string is malformed.
 func (s *scanner) text() (string, bool) {
 	escaped := false
 	for end := s.at + 1; end < len(s.line); end++ {
@@ -200,7 +204,8 @@ func (s *scanner) text() (string, bool) {
 	return "", false
 }
 
-// number decodes an integer as int64 and any other number as float64.
+// number decodes an integer as int64 and any other number as float64. It returns false if it
+// gave up.
 func (s *scanner) number() (any, bool) {
 	i, f, whole, ok := s.readNumber()
 	switch {

@@ -35,7 +35,8 @@ type Options struct {
 	MaxLine int          // longest line in bytes; 0 means 64 MiB
 }
 
-// A set is the concatenation of the lines of files, except blank lines.
+// A set is the concatenation of the lines of files, except blank lines. It is made by [Open].
+// Several goroutines may use it.
 type set struct {
 	options            Options
 	table.Files[*file]           // provides Len and Close
@@ -77,7 +78,8 @@ func Open(o Options, paths ...string) (data.DatasetCloser, error) {
 	return s, nil
 }
 
-// Value returns line i.
+// Value returns the value of line i, as [Open] describes. The error is a [*row.Error], or says
+// that i is out of range.
 func (s *set) Value(_ context.Context, i int) (v any, err error) {
 	err = s.withLine(i, func(line any) error {
 		object, ok := line.(map[string]any)

@@ -17,7 +17,8 @@ const maxWindow = 128 << 20
 
 // openUnpacked returns f, or, if it is compressed with gzip or zstd, an unlinked temporary file
 // with its decompressed content. Lines are read in any order, so the content must be seekable.
-// Unless f is returned, openUnpacked closes it, also if there is an error.
+// The caller must close the result. Unless f is returned, openUnpacked closes it, also if there
+// is an error.
 func openUnpacked(f *os.File) (_ *os.File, err error) {
 	start := make([]byte, 4)
 	n, _ := f.ReadAt(start, 0)
@@ -53,8 +54,8 @@ func openUnpacked(f *os.File) (_ *os.File, err error) {
 	return out, nil
 }
 
-// unpack copies in to out, and rewinds out. It returns an error if the file would exceed the file
-// size limit of the process.
+// unpack copies the decompressed content in to out, and rewinds out. It returns an error if the
+// file would exceed the file size limit of the process.
 func unpack(out *os.File, in io.Reader) error {
 	buffer, size := make([]byte, 1<<18), int64(0)
 	for {
