@@ -45,7 +45,7 @@ type Options struct {
 	Vocabulary int // tokens must be below this number; 0 disables the check
 }
 
-// A set is the windows of a file of tokens.
+// A set is the windows of a file of tokens. It is made by [Open]. Several goroutines may use it.
 type set struct {
 	path    string
 	tokens  *tensor.Tensor
@@ -141,8 +141,8 @@ func (s *set) Len() int {
 // Close unmaps the file.
 func (s *set) Close() error { return s.tokens.Close() }
 
-// Get implements [data.Dataset]. It returns window i, and the same window shifted by one token. It
-// returns an error if i is out of range, or one that wraps [ErrVocabulary].
+// Get implements [data.Dataset]. It returns window i, and the same window shifted by one token,
+// as Int64 tensors. It returns an error if i is out of range, or one that wraps [ErrVocabulary].
 func (s *set) Get(_ context.Context, i int) (data.Sample, error) {
 	x, y := make([]int64, s.options.Length), make([]int64, s.options.Length)
 	if err := s.read(i, x, y); err != nil {
@@ -151,7 +151,8 @@ func (s *set) Get(_ context.Context, i int) (data.Sample, error) {
 	return data.Sample{tensor.FromSlice(x, len(x)), tensor.FromSlice(y, len(y))}, nil
 }
 
-// Gather writes windows to the rows of a batch.
+// Gather writes window indices[k] to row k of into[0], and the same window shifted by one token
+// to row k of into[1]. Errors are as with Get.
 func (s *set) Gather(_ context.Context, indices []int, into data.Batch) error {
 	n := s.options.Length
 	x, y := tensor.Data[int64](into[0]), tensor.Data[int64](into[1])

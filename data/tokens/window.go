@@ -7,7 +7,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// read writes window i to x, and the window shifted by one token to y.
+// read writes window i to x, and the window shifted by one token to y. Both must have
+// s.options.Length elements. It returns an error if i is out of range, if another process has
+// truncated the file, or one that wraps [ErrVocabulary].
 func (s *set) read(i int, x, y []int64) (err error) {
 	if i < 0 || i >= s.Len() {
 		return fmt.Errorf("window %d is out of range [0, %d)", i, s.Len())
@@ -38,8 +40,9 @@ func writeWindow[T uint16 | uint32 | int32 | int64](x, y []int64, tokens []T) {
 	}
 }
 
-// checkVocabulary returns an error that wraps [ErrVocabulary] for the first token outside of the
-// vocabulary. from is the position of x[0] in the file.
+// checkVocabulary returns an [*encoding.FileError] that wraps [ErrVocabulary] for the first
+// token of a window that is outside of the vocabulary. It checks nothing if the option
+// Vocabulary is 0. from is the position of x[0] in the file.
 func (s *set) checkVocabulary(from int, x, y []int64) error {
 	limit := int64(s.options.Vocabulary)
 	if limit == 0 {
