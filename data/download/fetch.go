@@ -18,7 +18,7 @@ import (
 // patience is the maximum time between two reads from a server.
 var patience = 30 * time.Second
 
-// A fetch downloads one file.
+// A fetch downloads one file. Only one goroutine may use it.
 type fetch struct {
 	file
 	client *http.Client
@@ -50,8 +50,9 @@ func (f *fetch) run(ctx context.Context) error {
 	return os.Rename(f.partPath(), f.path())
 }
 
-// completePart downloads the rest of the partial file. The file may be longer than f.size if the
-// server sends another file. The error wraps [ErrPartial] or [ErrStatus], or is a network error.
+// completePart downloads the rest of the partial file at f.partPath. The file may be longer than
+// f.size if the server sends another file. The error wraps [ErrPartial], [ErrStatus] or the
+// cause of ctx, or is an error of the network or the file system.
 func (f *fetch) completePart(ctx context.Context) error {
 	part, err := os.OpenFile(f.partPath(), os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -120,8 +121,8 @@ func (f *fetch) request(ctx context.Context, have int64) (*http.Response, error)
 	return resp, nil
 }
 
-// receive appends body to part, which has have bytes. It calls heard after each read. The error
-// wraps [ErrPartial] if the body fails or ends early, or is the error of part.
+// receive appends body to part, which has have bytes already. It calls heard after each read.
+// The error wraps [ErrPartial] if the body fails or ends early, or is the error of part.
 func (f *fetch) receive(part io.Writer, body io.Reader, have int64, heard func()) error {
 	body = io.LimitReader(body, f.size-have+1) // one additional byte reveals another file
 	buf := make([]byte, 64<<10)
@@ -144,7 +145,7 @@ func (f *fetch) receive(part io.Writer, body io.Reader, have int64, heard func()
 	}
 }
 
-// isOriginal reports whether the file at path has the expected checksum. The error wraps
+// isOriginal reports whether the file at path has the expected SHA-256 checksum. The error wraps
 // [fs.ErrNotExist] if there is no file.
 func (f *fetch) isOriginal(path string) (bool, error) {
 	r, err := os.Open(path)

@@ -85,21 +85,24 @@ type Identity struct {
 // call, from programs that use none of the functions.
 var Data any
 
-// Open returns a [Maker] for a *data.Loader.
+// Open returns a [Maker] for loader, a *data.Loader, which it leaves open. The caller must close
+// the Maker. Open returns an error if the Loader's World is larger than 1.
 func Open(loader any) (Maker, error) {
 	return Data.(interface {
 		Open(loader any) (Maker, error)
 	}).Open(loader)
 }
 
-// NewLoader returns a *data.Loader of batches from s. opts must be data.Options for a Stream.
+// NewLoader returns a *data.Loader of batches from s, which the caller must close. opts must be
+// data.Options for a Stream. It panics if they are invalid.
 func NewLoader(s Source, opts any) (loader any) {
 	return Data.(interface {
 		NewLoader(s Source, opts any) (loader any)
 	}).NewLoader(s, opts)
 }
 
-// Each yields the batches of an epoch of a *data.Loader, as its method Epoch does.
+// Each yields the batches of an epoch of a *data.Loader, as its method Epoch does. The consumer
+// must close each batch.
 func Each(ctx context.Context, loader any, epoch int) iter.Seq2[Batch, error] {
 	return Data.(interface {
 		Each(ctx context.Context, loader any, epoch int) iter.Seq2[Batch, error]

@@ -6,7 +6,8 @@ import (
 	"sort"
 )
 
-// Files is the concatenation of the files of a data set. The zero value has no files.
+// Files is the concatenation of the files of a data set. The zero value has no files. Add must
+// not be called concurrently with other methods.
 type Files[F io.Closer] struct {
 	all  []F
 	ends []int // number of rows up to the end of each file
@@ -35,7 +36,7 @@ func (f *Files[F]) At(i int) (file F, row int) {
 	return f.all[k], i
 }
 
-// Close closes the files.
+// Close closes the files and joins their errors.
 func (f *Files[F]) Close() error {
 	var errs []error
 	for _, file := range f.all {

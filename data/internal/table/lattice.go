@@ -6,9 +6,9 @@ import (
 	"github.com/shoal-mp/shoal/tensor"
 )
 
-// Tensors returns v with each list of numbers replaced by a tensor, including lists in maps and in
-// other lists. It changes the maps in v. A list is a []any, or a []int64 or []float64, which the
-// tensor may keep.
+// Tensors returns v with each list of numbers, also a nested one of equal lengths, replaced by a
+// tensor, including lists in maps and in other lists. It changes the maps in v. A list is a
+// []any, or a []int64 or []float64, which the tensor may keep.
 func Tensors(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -53,8 +53,8 @@ var wider = []tensor.DType{tensor.Bool, tensor.Int64, tensor.Float32}
 // maxDims is the maximum depth of nested lists.
 const maxDims = 16
 
-// addItem adds a number, or a nested list of numbers. It returns false if v does not fit the
-// lattice.
+// addItem adds a number, or a nested list of numbers, at the given depth: the number of lists
+// around v. It returns false if v does not fit the lattice, which must then not be used.
 func (l *lattice) addItem(v any, depth int) bool {
 	switch v := v.(type) {
 	case bool:
@@ -77,7 +77,7 @@ func (l *lattice) addItem(v any, depth int) bool {
 	return false
 }
 
-// addNumbers adds a list of numbers.
+// addNumbers adds a list of numbers, as addItem does.
 func addNumbers[T int64 | float64](l *lattice, v []T, depth int) bool {
 	kind := tensor.DTypeOf[T]()
 	if kind == tensor.Float64 {
@@ -94,7 +94,8 @@ func addNumbers[T int64 | float64](l *lattice, v []T, depth int) bool {
 	return true
 }
 
-// addLength adds the length of a list. It returns false if the list does not fit the lattice.
+// addLength adds the length n of a list at the given depth. It returns false if the list does
+// not fit the lattice.
 func (l *lattice) addLength(n, depth int) bool {
 	if depth == len(l.shape) {
 		if l.deepest || depth == maxDims {
@@ -134,9 +135,9 @@ func (l *lattice) addList(v []any, depth int) bool {
 	return true
 }
 
-// toTensor returns the numbers as a tensor: of Float32 if one of them is a float or there are none,
-// otherwise of Int64 if one is an integer, otherwise of Bool. A float that is not in a list becomes
-// a Float64.
+// toTensor returns the numbers as a tensor of the lattice's shape: of Float32 if one of them is
+// a float or there are none, otherwise of Int64 if one is an integer, otherwise of Bool. A float
+// that is not in a list becomes a Float64.
 func (l *lattice) toTensor() *tensor.Tensor {
 	if l.kind == tensor.Float32 {
 		if len(l.shape) == 0 { // a single number is a Python float, which is a float64
