@@ -22,8 +22,8 @@ type world struct {
 func (w world) Library() string { return w.lib.Version() }
 func (w world) Close() error    { return w.lib.Finalize() }
 
-// makerOf returns the implementation that provides a launcher; AnyFlavor for launchers such as
-// srun.
+// makerOf returns the implementation that provides the launcher by, a [collective.Launch] name:
+// OpenMPI, MPICH, or AnyFlavor for launchers such as srun.
 func makerOf(by string) mpi.Flavor {
 	switch {
 	case strings.Contains(by, mpi.OpenMPI.String()):
@@ -51,7 +51,8 @@ func speaksPMI(by string) bool {
 	return strings.Contains(by, "--mpi=pmi2") || strings.HasSuffix(by, " PMI")
 }
 
-// installHint returns a hint for installing the library that matches a launcher.
+// installHint returns a hint for installing the library that matches the launcher by, to be
+// appended to an error.
 func installHint(by string) string {
 	debian, fedora := "libopenmpi3 openmpi-bin", "openmpi"
 	if makerOf(by) == mpi.MPICH || speaksPMI(by) {
@@ -63,8 +64,9 @@ func installHint(by string) string {
 }
 
 // openWorld loads the library and joins the job. It returns an error that wraps
-// [collective.ErrMissing] if no library can be loaded or the library does not match the launcher.
-// If ctx ends first, MPI_Init keeps running.
+// [collective.ErrMissing] if no library can be loaded or the library does not match the
+// launcher. If ctx ends first, it returns an error that wraps the cause of ctx, and MPI_Init
+// keeps running. The caller must close the world.
 func openWorld(ctx context.Context, l collective.Launch) (collective.World, error) {
 	lib, err := mpi.Load(flavorsFor(l.By)...)
 	if err != nil {
@@ -93,8 +95,9 @@ func openWorld(ctx context.Context, l collective.Launch) (collective.World, erro
 	return w, nil
 }
 
-// mismatchError returns the error for a library that does not match the launcher, with the remedy.
-// does says how the mismatch was found.
+// mismatchError returns an error that wraps [collective.ErrMissing] for a library that does not
+// match the launcher, with the remedy. does is a verb phrase that says how the mismatch was
+// found, such as "is loaded".
 func mismatchError(lib *mpi.Library, l collective.Launch, does string) error {
 	take := "the launcher of that library"
 	switch {

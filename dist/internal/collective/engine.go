@@ -101,7 +101,7 @@ type World interface {
 // MaxBytes is the largest length of a slice: most libraries count elements in 32-bit integers.
 const MaxBytes = 1 << 30
 
-// A Launch describes how the process was started.
+// A Launch describes how the launcher started this process.
 type Launch struct {
 	By         string // the launcher, for people
 	Rank, Size int    // Size is 0 if it is unknown
@@ -111,8 +111,9 @@ type Launch struct {
 // not match the launcher.
 var ErrMissing = errors.New("library missing or not usable")
 
-// An Open joins the job that a launcher has started. It blocks until all ranks have joined or ctx
-// ends.
+// An Open joins the job that a launcher has started and returns the Comm of its ranks, which the
+// caller must close. It blocks until all ranks have joined or ctx ends. The error wraps
+// [ErrMissing], or the cause of ctx, or is one of the library.
 type Open func(ctx context.Context, l Launch) (World, error)
 
 // MPI is the name of the MPI engine.
@@ -123,7 +124,8 @@ var (
 	engines = map[string]Open{}
 )
 
-// Register adds an engine. It should be called in an init function.
+// Register adds an engine, and replaces an engine of the same name. It should be called in an
+// init function.
 func Register(name string, open Open) {
 	mu.Lock()
 	defer mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"github.com/shoal-mp/shoal/dist/internal/collective"
 )
 
-// A Comm is an MPI communicator. It implements [collective.Comm].
+// A Comm is an MPI communicator. It implements [collective.Comm], which says how its methods may
+// be called. It is made by [Library.World] or [Comm.Split]. Errors of its methods are [*Error].
 type Comm struct {
 	lib    *Library
 	handle uintptr
@@ -19,7 +20,7 @@ type Comm struct {
 var _ collective.Comm = (*Comm)(nil)
 
 // World returns the communicator of all ranks, MPI_COMM_WORLD. It must be called after
-// [Library.Init].
+// [Library.Init]. The result must not be freed.
 func (l *Library) World() *Comm { return l.newComm(l.abi.world) }
 
 func (l *Library) newComm(handle uintptr) *Comm {
@@ -44,7 +45,8 @@ func (c *Comm) Rank() int { return c.rank }
 // Size returns the number of ranks.
 func (c *Comm) Size() int { return c.size }
 
-// countElements returns the number of elements in b and their MPI datatype.
+// countElements returns the number of elements of kind k in b and the library's handle for their
+// MPI datatype.
 func (c *Comm) countElements(k collective.Kind, b []byte) (n, kind uintptr) {
 	return uintptr(len(b) / k.Size()), c.lib.abi.kinds[k]
 }
@@ -114,7 +116,8 @@ func (c *Comm) AllToAll(dst, src []byte) error {
 	return c.lib.callFunc(alltoall, uintptr(dataPointer(src)), n, kind, uintptr(dataPointer(dst)), n, kind, c.handle)
 }
 
-// A sending is an MPI request. It keeps the message reachable until the request is complete.
+// A sending is an MPI request for a message being sent. It keeps the message reachable until the
+// request is complete.
 type sending struct {
 	lib     *Library
 	request *uintptr
@@ -129,8 +132,9 @@ func (c *Comm) Send(dst, tag int, b []byte) (collective.Sending, error) {
 	return s, err
 }
 
-// Done implements [collective.Sending] by MPI_Test. It must not be called again after it has
-// returned true.
+// Done implements [collective.Sending] by MPI_Test. It reports whether the message has been
+// sent, so that its memory may be changed. It must not be called again after it has returned
+// true.
 func (s *sending) Done() (bool, error) {
 	done := new(int32)
 	err := s.lib.callFunc(test, uintptr(unsafe.Pointer(s.request)), uintptr(unsafe.Pointer(done)),
@@ -141,7 +145,8 @@ func (s *sending) Done() (bool, error) {
 	return *done != 0, err
 }
 
-// Probe implements [collective.Comm] by MPI_Iprobe for any sender.
+// Probe implements [collective.Comm] by MPI_Iprobe for any sender. ok is false, without an
+// error, if no message with the tag has arrived; size is in bytes.
 func (c *Comm) Probe(tag int) (from, size int, ok bool, err error) {
 	type probed struct {
 		status   [statusSize]byte
@@ -166,8 +171,8 @@ func (c *Comm) Receive(from, tag int, b []byte) error {
 		uintptr(tag), c.handle, c.lib.abi.statusIgnore)
 }
 
-// Split implements [collective.Comm] by MPI_Comm_split. It returns nil if member is false. The
-// caller must free the result.
+// Split implements [collective.Comm] by MPI_Comm_split. All ranks must call it. It returns nil,
+// nil if member is false. The caller must free the result.
 func (c *Comm) Split(member bool) (collective.Comm, error) {
 	var color int32 = undefined
 	if member {

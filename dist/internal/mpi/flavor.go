@@ -7,7 +7,8 @@ import (
 	"github.com/shoal-mp/shoal/internal/dl"
 )
 
-// A Flavor is a family of MPI libraries with a common ABI.
+// A Flavor is a family of MPI libraries with a common ABI. AnyFlavor means that the family is not
+// known.
 type Flavor int
 
 // The flavors.
@@ -107,8 +108,9 @@ const undefined = -32766
 // statusSize is an upper bound of the size of a status in all flavors.
 const statusSize = 64
 
-// guessFlavor determines the flavor of a library that the user has named. It must check for the
-// standard ABI first, because Open MPI with that ABI also exports its own symbols.
+// guessFlavor determines the flavor of a library that the user has named: [ABI], [OpenMPI], or
+// [MPICH] for all others. It must check for the standard ABI first, because Open MPI with that
+// ABI also exports its own symbols.
 func (l *Library) guessFlavor() Flavor {
 	_, err := l.lib.Symbol("ompi_mpi_comm_world")
 	switch {
@@ -120,9 +122,9 @@ func (l *Library) guessFlavor() Flavor {
 	return MPICH
 }
 
-// standardVersion returns the version of the MPI 5 ABI that the library implements. It returns 0 if
-// the library lacks the function that tells it, and -1 for MPICH 5 with its own ABI. It may be
-// called before Init.
+// standardVersion returns the major version of the MPI 5 ABI that the library implements. It
+// returns 0 if the library lacks the function that tells it, and -1 for MPICH 5 with its own
+// ABI. It may be called before Init.
 func (l *Library) standardVersion() int32 {
 	f, err := l.lib.Symbol("MPI_Abi_get_version")
 	if err != nil {
@@ -135,7 +137,8 @@ func (l *Library) standardVersion() int32 {
 	return v[0]
 }
 
-// loadConstants sets the library's abi. It returns an error if a constant is missing.
+// loadConstants sets the abi of l for its flavor. It returns an error if a constant is missing,
+// or if the library has a newer version of the MPI 5 ABI.
 func (l *Library) loadConstants() error {
 	switch {
 	case l.flavor == ABI:

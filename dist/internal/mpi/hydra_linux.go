@@ -40,7 +40,8 @@ func socketNode(fd int) uint64 {
 }
 
 // finalize tells Hydra that this process has finalized, and waits up to 10 seconds for the
-// acknowledgement. It does nothing if the library has done so already.
+// acknowledgement. It must be called after MPI_Finalize. It returns nil without a message if h
+// is zero or the library has told Hydra already.
 func (h hydra) finalize() error {
 	if h.node == 0 || socketNode(h.fd) != h.node {
 		return nil

@@ -50,7 +50,8 @@ var symbols = [numEntries]string{
 	iprobe: "MPI_Iprobe", getCount: "MPI_Get_count", test: "MPI_Test",
 }
 
-// A Library is a loaded MPI library.
+// A Library is a loaded MPI library. It is made by [Load] and stays loaded. [Library.Init] must
+// be called before its communicators are used.
 type Library struct {
 	lib     *dl.Library
 	flavor  Flavor
@@ -63,9 +64,11 @@ type Library struct {
 // ErrThreads is wrapped by errors of [Library.Init] if the library lacks MPI_THREAD_MULTIPLE.
 var ErrThreads = errors.New("library does not support MPI_THREAD_MULTIPLE")
 
-// Load loads the first library that is installed, in the order of flavors. A path or soname in the
-// environment variable [LibraryKey] replaces this list. If no library can be loaded, it returns an
-// error that wraps dl.ErrNotLoaded and gives the reason for each candidate.
+// Load loads the first library that is installed, in the order of flavors, and does not
+// initialize it. A path or soname in the environment variable [LibraryKey] replaces this list.
+// If no library can be loaded, it returns an error that wraps dl.ErrNotLoaded and gives the
+// reason for each candidate. It also returns an error if the loaded library is not a usable MPI
+// library.
 func Load(flavors ...Flavor) (*Library, error) {
 	var names []string
 	of := map[string]Flavor{}
@@ -102,7 +105,8 @@ func Load(flavors ...Flavor) (*Library, error) {
 // LibraryKey is the environment variable that names the library to load.
 const LibraryKey = "SHOAL_MPI_LIBRARY"
 
-// readVersion reads the version text. MPI permits this call before MPI_Init.
+// readVersion sets l.version to the first line of the library's version text. MPI permits this
+// call before MPI_Init.
 func (l *Library) readVersion() error {
 	text, n := make([]byte, 8192), new(int32)
 	err := l.callFunc(libraryVersion, uintptr(dataPointer(text)), uintptr(unsafe.Pointer(n)))
@@ -144,8 +148,9 @@ func (l *Library) Maker() Flavor {
 // Flavor returns the library's flavor.
 func (l *Library) Flavor() Flavor { return l.flavor }
 
-// Init joins the job that the launcher has started. It blocks until all ranks have called it. It
-// returns an error that wraps [ErrThreads] if the library cannot be called by several threads.
+// Init joins the job that the launcher has started. It must be called once. It blocks until all
+// ranks have called it. It returns an error that wraps [ErrThreads] if the library cannot be
+// called by several threads.
 func (l *Library) Init() error {
 	l.hydra = findHydra(os.Getenv)
 	level := new(int32)
@@ -161,8 +166,9 @@ func (l *Library) Init() error {
 	return l.World().returnErrors()
 }
 
-// Finalize leaves the job. It blocks until all ranks have called it. The library must not be used
-// afterwards.
+// Finalize leaves the job. It blocks until all ranks have called it. The library must not be
+// used afterwards. The error is an [*Error], or says that the launcher did not acknowledge the
+// end.
 func (l *Library) Finalize() error {
 	if err := l.callFunc(finalize); err != nil {
 		return err
@@ -204,5 +210,5 @@ type Error struct {
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s (%d)", e.Call, e.Text, e.Code) }
 
 // dataPointer returns the address of b's first element. The caller must convert it to uintptr in
-// the argument list of call, so that b stays in place.
+// the argument list of callFunc, so that b stays in place.
 func dataPointer(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
