@@ -221,8 +221,8 @@ func (l *Loader) run(p *prefetcher, yield func(b *batchState, err error) bool) {
 
 // skipFailed passes the errors of failed samples to Options.Skip and compacts the batch if some
 // are skipped. It returns the number of remaining samples, which may be 0, or the error that
-// must end the epoch: the batch's own, or that of the first sample that Skip does not accept. It
-// must be called once for each batch, by the consumer.
+// must end the epoch: the batch's own, or the one of the first sample that Skip does not accept.
+// It must be called once for each batch, by the consumer.
 func (l *Loader) skipFailed(b *batchState) (n int, err error) {
 	if b.err != nil {
 		return 0, b.err

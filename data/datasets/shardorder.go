@@ -32,9 +32,9 @@ type ShardOptions struct {
 	Equal bool
 }
 
-// Samples yields the samples of a part, in the order that d.Options selects. An error may be
-// that of one sample, or of a shard, which ends with it; then the sequence continues. With
-// Equal, a shard that cannot be counted ends the sequence.
+// Samples yields the samples of a part, in the order that d.Options selects. An error concerns
+// one sample, or a shard, which ends with it; then the sequence continues. With Equal, a shard
+// that cannot be counted ends the sequence.
 func (d *shards) Samples(ctx context.Context, p data.Part) iter.Seq2[data.Sample, error] {
 	return func(yield func(data.Sample, error) bool) {
 		if d.Options.Shuffle < 0 {

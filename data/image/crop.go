@@ -175,7 +175,7 @@ func checkPixelLimit(h, w int) error {
 type RandomCrop struct{ H, W, Padding int }
 
 // Apply crops im at a position that it draws from r. The error wraps [ErrSize] if im has no
-// pixels, or if it is smaller with its padding than the crop.
+// pixels, if s.H or s.W is less than 1, or if im with its padding is smaller than the crop.
 func (s RandomCrop) Apply(im *Image, r *rand.Rand) error {
 	if err := checkCropSize(im, s.H, s.W); err != nil {
 		return err

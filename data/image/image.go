@@ -98,7 +98,7 @@ func (im *Image) decode(data []byte, channels int, window func(h, w int) jpeg.Wi
 }
 
 // allocatePixels sets the size of im and returns its pixels, for a decoder to fill. The error
-// wraps [ErrTooLarge] if there are more pixels than im.MaxPixels.
+// wraps [ErrTooLarge] if there are more pixels than im.MaxPixels allows.
 func (im *Image) allocatePixels(c, h, w int) ([]uint8, error) {
 	if err := im.checkLimit(h, w); err != nil {
 		return nil, err

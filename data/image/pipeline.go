@@ -19,8 +19,8 @@ type Step interface {
 // A Pipeline applies steps in order. It is itself a [Step].
 type Pipeline []Step
 
-// Apply applies all steps to im. It stops at the first error, which names the type of the step
-// and leaves im as the steps before it made it.
+// Apply applies all steps to im. It stops at the first error, to which it adds the type of the
+// step.
 func (p Pipeline) Apply(im *Image, r *rand.Rand) error {
 	last := im.last
 	defer func() { im.last = last }()

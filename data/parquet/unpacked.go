@@ -47,10 +47,10 @@ func (c *column) checkPacked(h pageHeader, at int64) error {
 	return checkUnpacked(measure, b, said)
 }
 
-// checkUnpacked returns an error that wraps [ErrFormat] if b, of which measure returns the
-// decompressed length, is damaged or decompresses to more than said bytes. Some writers declare
-// more than the actual size; this is accepted unless the library would allocate implausibly much
-// memory for it.
+// checkUnpacked returns an error that wraps [ErrFormat] if b is damaged or decompresses to more
+// than said bytes. measure returns its decompressed length, as the functions in unpacked do.
+// Some writers declare more than the actual size; this is accepted unless the library would
+// allocate implausibly much memory for it.
 func checkUnpacked(measure func([]byte, int64) (int64, error), b []byte, said int64) error {
 	n, err := measure(b, said)
 	switch {

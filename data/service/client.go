@@ -78,8 +78,8 @@ func dial(ctx context.Context, opts Options, addrs []string) (*client, error) {
 var errNotYet = errors.New("not connected yet")
 
 // awaitConnections waits until a connection to each host was attempted. It returns nil if at
-// least one host is connected and none failed with an error for which [isFatal] is true. It
-// returns that error, an error that wraps [ErrNoHost], or the cause of ctx.
+// least one host is connected and none failed with a fatal error (see [isFatal]). It returns a
+// fatal error, an error that wraps [ErrNoHost], or the cause of ctx.
 func (c *client) awaitConnections(ctx context.Context) error {
 	for {
 		c.mu.Lock()

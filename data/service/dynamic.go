@@ -49,8 +49,8 @@ func (c *client) askDealer(ctx context.Context, q frame) (frame, *ipc.Conn[frame
 }
 
 // awaitDealer waits up to Patience for a connection to the dealer and returns it. The error
-// wraps [ErrNoHost] if there is none in time. An error for which isFatal is true, and the cause
-// of ctx, are returned at once.
+// wraps [ErrNoHost] if there is none in time. A fatal error (see [isFatal]) and the cause of ctx
+// are returned at once.
 func (c *client) awaitDealer(ctx context.Context) (*ipc.Conn[frame], error) {
 	patience := time.NewTimer(c.opts.Patience)
 	defer patience.Stop()

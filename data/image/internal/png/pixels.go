@@ -25,7 +25,7 @@ func (p pass) size(w, h int) (pw, ph int) {
 }
 
 // decodePixels decompresses stream, a zlib stream, to the image, which it allocates with place.
-// The error wraps [pixel.ErrCorrupt] or [pixel.ErrTruncated], or is that of place.
+// The error wraps [pixel.ErrCorrupt] or [pixel.ErrTruncated], or is the error of place.
 func (d *Decoder) decodePixels(stream []byte, place pixel.Place) (err error) {
 	if d.kind == indexed && d.colors == 0 {
 		return fmt.Errorf("%w: no palette", pixel.ErrCorrupt)
