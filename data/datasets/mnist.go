@@ -67,7 +67,8 @@ func checkLabels(labels *tensor.Tensor, n int) error {
 			labels.DType(), n)
 	}
 	if i := slices.IndexFunc(tensor.Data[uint8](labels), func(l uint8) bool { return l > 9 }); i >= 0 {
-		return fmt.Errorf("%w: got label %d, want at most 9", data.ErrShape, i)
+		return fmt.Errorf("%w: label of image %d is %d, want at most 9", data.ErrShape, i,
+			tensor.Data[uint8](labels)[i])
 	}
 	return nil
 }

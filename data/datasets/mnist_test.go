@@ -76,6 +76,8 @@ func TestMNIST_SaysWhatIsWrong(t *testing.T) {
 		}
 		if _, err := datasets.MNIST(dir, true); !errors.Is(err, c.want) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v, want %v with the place", name, err, c.want)
+		} else if name == "labels beyond 9" && !strings.Contains(err.Error(), "label of image 2 is 10") {
+			t.Errorf("%v, want the label and its image", err)
 		}
 	}
 }

@@ -126,8 +126,11 @@ func (d *shards) equalRecords(order []string, p data.Part) iter.Seq2[shardRecord
 				if k++; err == nil && k <= begin {
 					continue
 				}
-				if k > end || !yield(shardRecord{r, path}, err) {
+				if k > end {
 					break
+				}
+				if !yield(shardRecord{r, path}, err) {
+					return
 				}
 			}
 		}

@@ -443,6 +443,24 @@ func TestShardOptions_EqualGivesPartsEqualNumbers(t *testing.T) {
 	}
 }
 
+// A loop over a part that spans several shards may end early.
+func TestShards_EqualPartMayEndEarly(t *testing.T) {
+	paths := numberedShards(t, 2, 2, 2)
+	set := datasets.NewShardsWith(lettered{}, datasets.ShardOptions{Equal: true}, paths...)
+	for stop := range 6 {
+		n := 0
+		for _, err := range set.Samples(t.Context(), data.Part{Count: 1}) {
+			testutil.NoError(t, err)
+			if n++; n > stop {
+				break
+			}
+		}
+		if n != stop+1 {
+			t.Errorf("%d samples, want %d", n, stop+1)
+		}
+	}
+}
+
 // A file beside the samples that describes them is no sample, and a class without its image is an
 // error.
 func TestImageDecoder_KnowsWhatIsNoSample(t *testing.T) {

@@ -319,12 +319,15 @@ func (c *client) close() error {
 	return nil
 }
 
-// fetch requests a batch and returns the answer. The caller must close the batch in it. fetch
-// tries another host if the connection is lost, or if a host fails to make the batch, for
-// example because a file is missing there. If all hosts fail, it returns the error of the first
-// one. Otherwise the error is the cause of ctx, or wraps [ErrNoHost] if no host connects within
+// fetch requests a batch and returns the answer. The caller must close the batch in it. fetch tries
+// another host if the connection is lost, or if a host fails to make the batch, for example because
+// a file is missing there. If all hosts fail, it returns the error of the first one. Otherwise the
+// error is the cause of ctx or [data.ErrClosed], or wraps [ErrNoHost] if no host connects within
 // Patience, or [shm.ErrNoSpace].
 func (c *client) fetch(ctx context.Context, q frame) (frame, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })()
 	failed := make(map[*peer]error)
 	var first error
 	var full time.Time // since when shared memory is full

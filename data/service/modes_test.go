@@ -7,10 +7,12 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/shoal-mp/shoal/data"
 	"github.com/shoal-mp/shoal/data/service"
 	"github.com/shoal-mp/shoal/tensor"
+	"github.com/shoal-mp/shoal/test/testutil"
 )
 
 func plusOne(_, src *tensor.Tensor) *tensor.Tensor {
@@ -247,3 +249,13 @@ func TestBatchesOf_HasSamplesOfAnyStructure(t *testing.T) {
 func structs(_ context.Context, i int) (labelled, error) { return labelled{int64(i), names(i)}, nil }
 
 func names(i int) string { return fmt.Sprintf("sample %d", i) }
+
+// A closed data set refuses at once, and does not look for another host.
+func TestDataset_IsClosed(t *testing.T) {
+	_, addrs := hosts(t, 1, job{Samples: 5, Seed: 7})
+	ds, err := service.OpenDataset(t.Context(), service.Options{Key: key, Patience: time.Hour}, addrs...)
+	testutil.NoError(t, err)
+	testutil.NoError(t, ds.Close())
+	_, err = ds.Get(t.Context(), 1)
+	testutil.ErrorIs(t, err, data.ErrClosed)
+}
