@@ -23,7 +23,7 @@ type goroutineExecutor struct {
 	parts   lanes
 	lanes   [][]*fetch // queues of each worker for the parts of a Stream that are assigned to it
 	closed  bool
-	alone   *worker // the consumer as a worker, made by step
+	alone   *worker // the consumer as a worker, made by runOne
 	err     error   // error of making alone
 }
 

@@ -29,7 +29,7 @@ type prefetcher struct {
 	timeline *timeline     // nil if the program publishes none
 	wake     chan struct{} // holds one token: some batch has become ready
 
-	waiting atomic.Bool // the consumer blocks in take; cleared by the worker that completes a batch
+	waiting atomic.Bool // the consumer blocks in takeBatch; cleared by the worker that completes a batch
 
 	mu      sync.Mutex
 	batches []*batchState // planned but not delivered, in order
@@ -187,7 +187,7 @@ func (p *prefetcher) beginBatch(b *batchState) bool {
 // caller must hold p.mu.
 func (p *prefetcher) beginPortion(b *batchState) {
 	if b.before != nil && b.before.phase != ready {
-		return // begun again by advance, when the previous batch is ready
+		return // begun again by advanceBatch, when the previous batch is ready
 	}
 	b.before, b.from = nil, b.progress.read
 	if b.progress.end {

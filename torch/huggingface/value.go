@@ -67,7 +67,7 @@ func pythonValue(a arrow.Array, i int) (any, error) {
 		return nil, nil
 	}
 	switch a := a.(type) {
-	case *array.Null: // IsNull must not be called: it expects a bitmap
+	case *array.Null: // IsNull may be false, because the array has no bitmap
 		return nil, nil
 	case *array.String:
 		return string([]byte(a.Value(i))), nil

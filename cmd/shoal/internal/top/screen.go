@@ -135,7 +135,7 @@ func (s *screen) scrollView(k key) bool {
 	default:
 		return false
 	}
-	s.scroll = max(0, s.scroll) // scrolled enforces the upper limit
+	s.scroll = max(0, s.scroll) // scrollLines enforces the upper limit
 	return true
 }
 
