@@ -49,7 +49,7 @@ func (g *Group) deliverLetter(ctx context.Context, dst int, l letter, try bool) 
 	return inbox.Put(ctx, l)
 }
 
-// farMailbox is the inbox of a rank that a library reaches.
+// farMailbox is the inbox of this rank in a group over a library such as MPI.
 type farMailbox struct{ *Group }
 
 // Get waits for a letter, which the caller must read or close. Meanwhile it handles the notices

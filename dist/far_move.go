@@ -458,8 +458,9 @@ func toKeys(k collective.Kind, b []byte, largest bool) {
 	}
 }
 
-// key32 and key64 map floats to integers of the same order and back. Negative floats are in the
-// reverse order of their bits.
+// key32 and key64 convert the bits of a float to the bits of a signed integer, so that the
+// integers have the order of the floats. Each is its own inverse. For a negative float they flip
+// all bits except the sign, because the order of the bits is reversed.
 func key32(u uint32) uint32 { return u ^ uint32(int32(u)>>31)&(1<<31-1) }
 func key64(u uint64) uint64 { return u ^ uint64(int64(u)>>63)&(1<<63-1) }
 
