@@ -139,8 +139,9 @@ func finishedSubjects(name string) []string { return []string{"shoal.finished." 
 // OpenQueue opens the named queue and creates it if it does not exist. The name must have 1 to 64
 // letters, digits, "-" and "_". The caller must close the queue with [Queue.Close].
 //
-// If T cannot be encoded, the error wraps [wire.ErrType]. Errors of the broker are [*HostError] and
-// wrap [ErrOptions], [ErrType] or [ErrStorage] where these apply.
+// The error wraps [wire.ErrType] if T cannot be encoded, or [ErrOptions] if the name or an
+// option is invalid. Errors of the broker are [*HostError] and wrap [ErrOptions], [ErrType] or
+// [ErrStorage] where these apply.
 func OpenQueue[T any](ctx context.Context, c *Conn, name string, opts QueueOptions) (*Queue[T], error) {
 	plan, err := codec.PlanOf[T]()
 	if err == nil && (!isToken(name) || len(name) > mostName) {
