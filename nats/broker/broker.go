@@ -160,10 +160,10 @@ func (o Options) serverOptions() (*server.Options, error) {
 	return so, nil
 }
 
-// routeCredentials returns the credentials for routes between nodes, or nil if clients have
-// neither a token nor a password. Routes must be authenticated, because a program that connects
-// as a node can read and write everything. The password is an HMAC of the clients' secret and
-// does not reveal it.
+// routeCredentials returns the credentials for routes between nodes, because a program that
+// connects as a node can read and write everything. The password is an HMAC of the clients'
+// token or password and does not reveal it. If clients have neither, routeCredentials returns
+// nil, and routes are not authenticated.
 func (o Options) routeCredentials() *url.Userinfo {
 	secret := cmp.Or(o.Token, o.Password)
 	if secret == "" {

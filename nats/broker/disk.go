@@ -122,7 +122,8 @@ func (d *disk) refuseValues(room int64) {
 }
 
 // transferLeadership hands leadership of the streams and consumers that this node leads to other
-// nodes of the cluster. It returns false if there were none. Errors are logged.
+// nodes of the cluster. It returns false if there were none or the server cannot list them.
+// Errors of the transfers are logged.
 func (d *disk) transferLeadership() (some bool) {
 	if !d.s.JetStreamIsClustered() {
 		return false
