@@ -164,7 +164,8 @@ func put(ctx context.Context, queue *ipc.Queue[pickle.Value], v any) error {
 	return queue.Put(ctx, message)
 }
 
-// report prints the last state that a trainer has published.
+// report checks the last state that a trainer has published, and prints its number of batches.
+// It returns an error if more than one batch is missing or the weights do not match the number.
 func report(weights *ipc.Latest[pickle.Value]) error {
 	v, _, err := weights.Load()
 	if err != nil {
