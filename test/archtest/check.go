@@ -99,7 +99,7 @@ func noCycle(h *house, p *pkg) []string {
 	return nil
 }
 
-// noNATS returns the violations of a rule: the command imports neither the broker nor its
+// noNATS returns the violations of a rule: the command shoal imports neither the broker nor its
 // client, also not through other packages.
 func noNATS(h *house, p *pkg) (bad []string) {
 	if !slices.Contains(withoutNATS, p.dir) {
