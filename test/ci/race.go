@@ -65,9 +65,10 @@ func packages(root string) ([]pkg, error) {
 	}
 }
 
-// raceSet returns the import paths of the packages in a set for the race detector: always, or
-// the name of a third. changed are the files that differ from the previous landing; it is empty
-// if every third runs.
+// raceSet returns the import paths of the packages with tests in a set for the race detector:
+// always, or the name of a third. changed are the files that differ from the previous landing;
+// it is empty if every third runs. The packages that own a changed file and their direct
+// dependents, see [touched], are in always instead of their third.
 func (t *table) raceSet(set string, all []pkg, changed []string) []string {
 	always := touched(all, changed)
 	var paths []string
