@@ -96,8 +96,9 @@ func benchMain(arg string) error {
 }
 
 // run kills the victim of the scenario, reclaims its resources, audits the domain, and then,
-// unless there is a violation, runs the scenario once more without a death. If that takes too
-// long, run ends the process with code 4.
+// unless there is a violation, runs the scenario once more without a death. If all this takes
+// too long, run ends the process with code 4. The violations are in the verdict, which is never
+// nil.
 func (b *bench) run(t trial) *verdict {
 	v := &verdict{}
 	watchdog := time.AfterFunc(3*patience, func() {

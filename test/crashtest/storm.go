@@ -147,7 +147,7 @@ func (s *storm) spawn() (*stormer, error) {
 }
 
 // readRecords enters a worker's records, which arrive on up, into the ledger until the worker is
-// dead. It closes up and w.said.
+// dead, and closes up. The caller must close w.said after that.
 func (s *storm) readRecords(w *stormer, up *os.File) {
 	defer up.Close()
 	r := bufio.NewReaderSize(up, 64<<10)
