@@ -83,8 +83,8 @@ func numbersOf(dt tensor.DType, seed uint64) *tensor.Tensor {
 }
 
 // compare applies f to in on the host and to copies on dev, and fails t unless the results are
-// equal. Floats may differ by tolerance, both absolute and relative. An unsupported operation is
-// accepted unless a dtype of in is needed. f may change its operands, but no memory around them.
+// equal within tolerance, see [Same]. An unsupported operation is accepted unless the dtype of a
+// tensor of in is listed in [needed]. f may change its operands, but no memory around them.
 func compare(t *testing.T, dev tensor.Device, tolerance float64, f func(in ...*tensor.Tensor) *tensor.Tensor,
 	in ...*tensor.Tensor) {
 	t.Helper()
@@ -142,7 +142,8 @@ func tried(f func() *tensor.Tensor) (got *tensor.Tensor, err error) {
 }
 
 // Same fails t unless got, on any device, has the dtype, shape and elements of want, which must
-// be on the host. NaN equals NaN. Floats may differ by tolerance, both absolute and relative.
+// be on the host. NaN equals NaN. Numbers may differ by tolerance*(1+abs(want)); for Float16 and
+// BFloat16, tolerance is at least 0.01.
 func Same(t testing.TB, got, want *tensor.Tensor, tolerance float64) {
 	t.Helper()
 	near, err := got.CPU()
