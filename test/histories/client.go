@@ -72,8 +72,8 @@ func (c *client) next() uint64 {
 	return uint64(c.number)<<32 | c.value
 }
 
-// wait returns a context with a random deadline, up to 0.5 ms ahead, or in the past in every
-// third call. The caller must call the returned function.
+// wait returns a context with a random deadline: up to 0.5 ms ahead, or in the past with a
+// probability of one third. The caller must call the returned function.
 func (c *client) wait(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Duration(c.random.IntN(750)-250)*time.Microsecond)
 }
