@@ -352,8 +352,9 @@ func (c Barrier) reset(s *barState, p *barUser) {
 	}
 }
 
-// breakIfDead performs the next step in s of p that breaks the barrier if a member is gone and
-// then continues with p.then, or of p that fails.
+// breakIfDead performs the next step in s of p, which must be at brBreakIfDead, brAbort,
+// brAbortSet or brFail. In the first three, p breaks the barrier if a member is gone, and in any
+// case continues with p.then. In brFail, the operation of p fails and p becomes idle.
 func (c Barrier) breakIfDead(s *barState, p *barUser) {
 	switch p.pc {
 	case brBreakIfDead:

@@ -197,8 +197,8 @@ func (s *leaseState) behind() (set uint8) {
 	return set
 }
 
-// outstanding reports whether a message behind the head is LEASED or FULL. It returns false if
-// the ring has had no lease.
+// outstanding reports whether a message behind the head is LEASED or FULL. The messages behind
+// the head have smaller tickets. outstanding returns false if the ring has had no lease.
 func (s *leaseState) outstanding() bool {
 	for i, w := range s.slots {
 		if s.ticket(i) < s.head && (w.status == leaseLeased || w.status == leaseFull) {
