@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -58,8 +59,41 @@ class Failure(Exception):
     """What a user would have complained about."""
 
 
+class Doctor(threading.Thread):
+    """Examines a process with shoal doctor, again and again, until it has ended. These scripts are
+    healthy, so each finding is a failure. Without a program it does nothing."""
+
+    def __init__(self, program, process):
+        super().__init__(daemon=True)
+        self.program, self.process = program, process
+        self.examinations, self.findings = 0, []
+        if program:
+            self.start()
+
+    def run(self):
+        while self.process.poll() is None:
+            command = [self.program, "doctor", "--pid", str(self.process.pid), "--json"]
+            r = subprocess.run(command, capture_output=True, text=True)
+            if r.returncode == 2:  # the process ends, or is no Python program yet
+                time.sleep(0.1)
+                continue
+            self.examinations += 1
+            if r.returncode != 0:
+                self.findings.append(r.stdout + r.stderr)
+
+    def finish(self):
+        """Returns the number of examinations, and raises Failure if one had a finding."""
+        if self.program:
+            self.join()
+        if self.findings:
+            raise Failure(f"{len(self.findings)} of {self.examinations} examinations had a finding:\n{self.findings[0]}")
+        return self.examinations
+
+
 class Runner:
     """Runs scripts in a directory of its own."""
+
+    examinations = 0  # by shoal doctor
 
     def __init__(self, args, directory):
         self.args, self.directory = args, directory
@@ -114,6 +148,7 @@ class Runner:
         """Runs a command, and wants a good end of all its processes."""
         p = subprocess.Popen(command, cwd=self.directory, env=self.env, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, start_new_session=True)
+        doctor = Doctor(self.args.doctor, p)
         try:
             out, err = p.communicate(timeout=self.args.timeout)
         except subprocess.TimeoutExpired:
@@ -128,6 +163,7 @@ class Runner:
         if not gone(p.pid):
             os.killpg(p.pid, signal.SIGKILL)
             raise Failure("processes stayed behind")
+        self.examinations += doctor.finish()
         return out, err
 
     def compare(self, name):
@@ -278,6 +314,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--timeout", type=int, default=600, help="seconds for one run of a script")
+    parser.add_argument("--doctor", metavar="PROGRAM", help="shoal, which examines each script while it runs: a finding is a failure")
     parser.add_argument("--readme", type=int, default=0, help="how many times the program of the README runs")
     parser.add_argument("--matrix", help="interpreters with colons between them: the short scripts run with each of them, in a virtual "
                         "environment that is made with the newest PyTorch and removed; nothing else runs")
@@ -312,6 +349,8 @@ def main():
         shutil.rmtree(directory, ignore_errors=True)
     if args.readme:
         summary["readme_runs"], summary["readme_failures"] = readme(args)
+    if args.doctor:
+        summary["examinations"] = runner.examinations
     summary["seconds"] = round(time.monotonic() - began)
     print(json.dumps(summary))
     return summary["pass"] + summary["skip"] != summary["scripts"] or summary.get("readme_failures", 0) > 0

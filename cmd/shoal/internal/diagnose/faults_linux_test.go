@@ -81,7 +81,7 @@ var healthyPrograms = strings.Fields(`fast_loader slow_loader slow_computing_loa
 	long_critical_section idle_workers join_in_order manager hogwild ddp ddp_slow_rank file_system threads
 	idle_pool slow_pool lazy_pool executor servers between_epochs joined_queue consumer_group
 	ddp_very_slow_rank async_ranks async_slow_rank rank_with_slow_loader sleepy_worker heavy_sample
-	slow_answers shared_pipe permits segments finished_workers`)
+	slow_answers shared_pipe permits segments finished_workers large_arguments`)
 
 // plainPython returns the python3 on the PATH, or skips the test.
 func plainPython(t *testing.T) string {

@@ -183,6 +183,10 @@ func TestExamine_ExplainsRecordedTrees(t *testing.T) {
 			{pid: 10, parent: 1, files: map[int]string{3: "pipe:[77],0"}},
 			{pid: 11, parent: 10, threads: map[int]blockedCall{11: {name: "write", args: [4]uint64{4}}},
 				files: map[int]string{4: "pipe:[77],1"}}}, "slow-consumer", 10, "1 process waits for a full queue"},
+		{"arguments of a new process", []recorded{
+			{pid: 10, parent: 1, threads: map[int]blockedCall{10: {name: "write", args: [4]uint64{4}}},
+				files: map[int]string{4: "pipe:[77],1"}},
+			{pid: 11, parent: 10, command: spawnCommand, files: map[int]string{7: "pipe:[77],0"}}}, "", 0, ""},
 		{"backlog of tasks", []recorded{
 			{pid: 10, parent: 1, threads: map[int]blockedCall{10: private, 20: {name: "write", args: [4]uint64{4}}},
 				files: map[int]string{4: "pipe:[77],1"}},

@@ -2,7 +2,10 @@ package diagnose
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/procfs"
@@ -18,7 +21,8 @@ type blockedWriter struct {
 }
 
 // blockedWriters returns the processes that were blocked in a write to a pipe in both samples,
-// each with one such thread.
+// each with one such thread. It leaves out the pipes through which multiprocessing passes arguments
+// to a new process: the process reads them once it has imported its modules.
 func (j *job) blockedWriters() (all []blockedWriter) {
 	for _, p := range j.living() {
 		for _, t := range p.Threads {
@@ -36,11 +40,41 @@ func (j *job) blockedWriters() (all []blockedWriter) {
 					w.readers = append(w.readers, e.pid)
 				}
 			}
-			all = append(all, w)
+			if !j.passesArguments(w) {
+				all = append(all, w)
+			}
 			break
 		}
 	}
 	return all
+}
+
+// pipeHandle finds the descriptor from which a spawned process reads its arguments, in its command.
+var pipeHandle = regexp.MustCompile(`pipe_handle=(\d+)`)
+
+// passesArguments reports whether w starts a process and writes the arguments of its function:
+// https://github.com/python/cpython/blob/v3.13.0/Lib/multiprocessing/popen_spawn_posix.py#L61. The
+// writer has such a frame on its stack, or the reader has the pipe under the number that is in its
+// command.
+func (j *job) passesArguments(w blockedWriter) bool {
+	if s, ok := stackOf(j.last.stacks[w.pid], w.thread); ok {
+		for _, file := range []string{"multiprocessing/popen_spawn_posix.py", "multiprocessing/popen_forkserver.py"} {
+			if indexFunction(s, "_launch", file) >= 0 {
+				return true
+			}
+		}
+	}
+	for _, e := range j.pipes()[w.pipe] {
+		p := j.last.processes[e.pid]
+		if p == nil || e.mode == procfs.WriteOnly {
+			continue
+		}
+		m := pipeHandle.FindStringSubmatch(strings.Join(p.Command, " "))
+		if m != nil && m[1] == strconv.Itoa(e.fd) {
+			return true
+		}
+	}
+	return false
 }
 
 // waitsForEnd reports whether a process waits for the end of another one.

@@ -23,12 +23,11 @@ def wait_dead(pid):
     """Waits until a child is a zombie, or reaped."""
     while True:
         try:
-            f = open(f"/proc/{pid}/stat")
-        except FileNotFoundError:
-            return  # reaped by a fork server
-        with f:
-            if f.read().rpartition(")")[2].split()[0] == "Z":
-                return
+            with open(f"/proc/{pid}/stat") as f:
+                if f.read().rpartition(")")[2].split()[0] == "Z":
+                    return
+        except (FileNotFoundError, ProcessLookupError):
+            return  # reaped by a fork server, perhaps after open
         time.sleep(0.01)
 
 

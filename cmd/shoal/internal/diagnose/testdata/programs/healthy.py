@@ -518,6 +518,14 @@ def finished_workers(ctx):
         queue.get()
 
 
+def large_arguments(ctx):
+    ready()
+    while True:  # each process imports PyTorch before it reads its argument
+        p = ctx.Process(target=len, args=(b"x" * 10**7,))
+        p.start()
+        p.join()
+
+
 def file_system(ctx):
     mp.set_sharing_strategy("file_system")
     loader(ctx, Samples(), num_workers=2, batch_size=8, compute=0.01)
