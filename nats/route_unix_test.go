@@ -16,8 +16,33 @@ import (
 	"github.com/shoal-mp/shoal/test/testutil"
 )
 
-// The nodes of a cluster whose clients give a secret meet by it, and nobody else is one of them.
+// The nodes of a cluster authenticate each other by the secret of their clients, or by one of their
+// own, and refuse other nodes.
 func TestBroker_WithoutTheSecretNobodyIsANode(t *testing.T) {
+	for name, o := range map[string]broker.Options{
+		"token": {Token: "secret"}, "cluster secret": {ClusterSecret: "secret"},
+	} {
+		t.Run(name, func(t *testing.T) { refuseStrangers(t, o) })
+	}
+}
+
+// A cluster that restricts its clients must not be open to other nodes.
+func TestBroker_RefusesOpenRoutes(t *testing.T) {
+	open := broker.Options{Dir: t.TempDir(), NKeys: []string{"UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"},
+		Name: "node", Cluster: "test", ClusterHost: "0.0.0.0"}
+	if b, err := broker.Start(open); err == nil || !strings.Contains(err.Error(), "ClusterSecret") {
+		t.Errorf("got %v, want an error that names ClusterSecret", err)
+		if err == nil {
+			b.Close()
+		}
+	}
+	open.ClusterHost = "127.0.0.1"
+	start(t, open)
+}
+
+// refuseStrangers starts a cluster of three nodes with these options, and connects to it as a node
+// without the secret.
+func refuseStrangers(t *testing.T, o broker.Options) {
 	var ports [3]int
 	var routes []string
 	for i := range ports {
@@ -29,14 +54,14 @@ func TestBroker_WithoutTheSecretNobodyIsANode(t *testing.T) {
 	}
 	var nodes []*broker.Broker
 	for i, p := range ports {
-		nodes = append(nodes, start(t, broker.Options{Name: fmt.Sprint("node", i), Token: "secret",
-			Cluster: "test", ClusterPort: p, Routes: routes}))
+		o.Name, o.Cluster, o.ClusterPort, o.Routes = fmt.Sprint("node", i), "test", p, routes
+		nodes = append(nodes, start(t, o))
 	}
 	for _, b := range nodes {
 		testutil.Eventually(t, b.Ready, "the cluster does not get ready")
 	}
 	ctx := testutil.Context(t)
-	c, err := nats.Connect(ctx, nodes[0].URL(), nats.Options{Token: "secret"})
+	c, err := nats.Connect(ctx, nodes[0].URL(), nats.Options{Token: o.Token})
 	testutil.NoError(t, err)
 	t.Cleanup(func() { testutil.NoError(t, c.Close()) })
 	q := open[int](t, c, "queue", nats.QueueOptions{Replicas: 3})

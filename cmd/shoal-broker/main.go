@@ -36,6 +36,7 @@ type settings struct {
 	broker.Options
 	nodes                                 int
 	peers, passwordFile, tokenFile, nkeys string
+	clusterSecretFile                     string
 	operator, accounts                    string
 	certificate, key, authority           string
 	clusterPort                           int
@@ -52,6 +53,8 @@ func main() {
 	flag.StringVar(&s.Name, "name", "", "name of this node, unique in its cluster (default the host name)")
 	flag.StringVar(&s.peers, "peers", "", "other `hosts` of the cluster, comma-separated, as host or host:port")
 	flag.IntVar(&s.clusterPort, "cluster-port", 0, "port for the other nodes (default the port for clients + 2000)")
+	flag.StringVar(&s.clusterSecretFile, "cluster-secret-file", "", "`file` with the secret of the nodes of a "+
+		"cluster, the same for all (default derived from the token or the password)")
 	flag.IntVar(&s.MaxPayload, "max-payload", 8<<20,
 		"maximum message size in `bytes`; larger values are sent in chunks")
 	flag.Int64Var(&s.MaxStore, "max-store", 0, "maximum `bytes` on the disk (default three quarters of the free space)")
@@ -133,7 +136,8 @@ func (s *settings) fillDefaults() (err error) {
 	for _, f := range []struct {
 		path string
 		into *string
-	}{{s.passwordFile, &s.Password}, {s.tokenFile, &s.Token}} {
+	}{{s.passwordFile, &s.Password}, {s.tokenFile, &s.Token},
+		{s.clusterSecretFile, &s.ClusterSecret}} {
 		if f.path == "" {
 			continue
 		}

@@ -52,6 +52,11 @@ type Options struct {
 	ClusterHost string // default Host
 	ClusterPort int
 	Routes      []string // host:port for routes of the other nodes
+
+	// ClusterSecret authenticates the nodes to each other. It must be the same on all nodes. By
+	// default, it is derived from Token or Password. Clients that authenticate in another way need
+	// it, unless the nodes listen on the loopback interface only.
+	ClusterSecret string `json:"-"`
 }
 
 const (
@@ -144,6 +149,9 @@ func (o Options) serverOptions() (*server.Options, error) {
 			so.Cluster.Host = so.Host
 		}
 		pass := o.routeCredentials()
+		if pass == nil && o.restrictsClients() && !isLoopback(so.Cluster.Host) {
+			return nil, errOpenRoutes
+		}
 		if pass != nil {
 			so.Cluster.Username = pass.Username()
 			so.Cluster.Password, _ = pass.Password()
@@ -160,12 +168,26 @@ func (o Options) serverOptions() (*server.Options, error) {
 	return so, nil
 }
 
+var errOpenRoutes = errors.New("broker: clients must authenticate, but any program could join the cluster as a " +
+	"node and read everything: set ClusterSecret (-cluster-secret-file)")
+
+// restrictsClients reports whether clients must authenticate without a token or a password.
+func (o Options) restrictsClients() bool {
+	return len(o.NKeys) > 0 || o.Operator != "" || o.TLS != nil && o.TLS.ClientAuth == tls.RequireAndVerifyClientCert
+}
+
+// isLoopback reports whether host is an address of the loopback interface.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
 // routeCredentials returns the credentials for routes between nodes, because a program that
-// connects as a node can read and write everything. The password is an HMAC of the clients'
-// token or password and does not reveal it. If clients have neither, routeCredentials returns
-// nil, and routes are not authenticated.
+// connects as a node can read and write everything. The password is an HMAC of the cluster secret,
+// or of the clients' token or password, and does not reveal it. Without any of them,
+// routeCredentials returns nil, and routes are not authenticated.
 func (o Options) routeCredentials() *url.Userinfo {
-	secret := cmp.Or(o.Token, o.Password)
+	secret := cmp.Or(o.ClusterSecret, o.Token, o.Password)
 	if secret == "" {
 		return nil
 	}
