@@ -13,7 +13,8 @@ import (
 // read works like a lookup on the board: copy the message, acquire its blocks, and read the slot's
 // word again.
 
-// News reports whether r is a ring of news.
+// News reports whether r is a ring of news: its newest message stays in the ring, and [Ring.Peek]
+// copies it.
 func (r *Ring) News() bool { return r.news }
 
 // Peek copies the newest message of a ring of news into m and leaves it in the ring. This
