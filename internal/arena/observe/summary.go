@@ -175,7 +175,7 @@ func (x *summing) insertLargest(v BlockView) {
 	x.s.Largest = all[:min(len(all), maxLargest)]
 }
 
-// counterFor returns the counter for blocks of an age. known reports whether the age is known.
+// counterFor returns the counter for blocks of an age. If known is false, age is the minimum age.
 func (a *Ages) counterFor(age time.Duration, known bool) *Count {
 	switch {
 	case age >= time.Minute:
