@@ -116,7 +116,9 @@ func receiveFiles(c *sys.Conn, layout Layout) ([]*os.File, error) {
 }
 
 // AnswerError returns the error that an answer to a join reports to a program with the given
-// layout, or nil.
+// layout, or nil. The error wraps [shm.ErrToken], [shm.ErrUser], [shm.ErrVersion] or
+// [shm.ErrNamespace]; [errors.ErrUnsupported] if the socket is not for joining; or
+// [shm.ErrCorrupt] if the status is unknown.
 func AnswerError(a [answerSize]byte, layout Layout) error {
 	switch a[0] {
 	case statusOK:
