@@ -209,9 +209,9 @@ func (c *Conn) awaitInput(ctx context.Context) error {
 	return nil
 }
 
-// Recv waits for a frame without a load, and returns its kind and its body, which belongs to the
-// caller. If ctx is done within a frame, the next call resumes there. Recv returns the errors of
-// [Conn.RecvLoad].
+// Recv waits for a frame, and returns its kind and its body, which belongs to the caller. The frame
+// must have no load, because Recv would read the load as the next frame. If ctx is done within a
+// frame, the next call resumes there. Recv returns the errors of [Conn.RecvLoad].
 func (c *Conn) Recv(ctx context.Context) (kind byte, body []byte, err error) {
 	kind, body, _, err = c.RecvLoad(ctx, func(byte, []byte) (Load, int64, error) { return nil, 0, nil })
 	return kind, body, err
@@ -334,9 +334,10 @@ func isInterrupted(ctx context.Context, err error) bool {
 	return cause != nil && (err == cause || errors.Is(err, os.ErrDeadlineExceeded))
 }
 
-// closeInLoad closes the stream after a read error within a load, and releases the load. It returns
-// an error that wraps [ErrClosed] and err and tells how much was received. Unless err is an
-// exceeded deadline, the error also wraps [io.ErrUnexpectedEOF].
+// closeInLoad closes the stream after a read error within a load, and releases the load. The caller
+// must hold c.reading. closeInLoad returns an error that wraps [ErrClosed] and err and tells how
+// much was received. Unless err is an exceeded deadline, the error also wraps
+// [io.ErrUnexpectedEOF].
 func (c *Conn) closeInLoad(h *arrival, err error) error {
 	c.dropFrame()
 	c.s.Close()
@@ -425,8 +426,8 @@ func (c *Conn) readOrWait(ctx context.Context, h *arrival, read func() (int, err
 	return 0, c.closeInFrame(err)
 }
 
-// closeInFrame closes the stream after a read error within a frame, and releases the frame. It
-// returns an error that wraps [ErrClosed] and err.
+// closeInFrame closes the stream after a read error within a frame, and releases the frame. The
+// caller must hold c.reading. closeInFrame returns an error that wraps [ErrClosed] and err.
 func (c *Conn) closeInFrame(err error) error {
 	c.dropFrame()
 	c.s.Close()

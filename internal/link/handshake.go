@@ -113,8 +113,8 @@ func checkKey(key []byte) error {
 	return nil
 }
 
-// readHello fills b, which begins with the peer's hello. It returns [ErrPeer] if the hello is not
-// valid.
+// readHello reads len(b) bytes, which begin with the peer's hello. The error wraps [ErrPeer] if the
+// hello is not valid or r returns an error.
 func readHello(r io.Reader, b []byte) error {
 	if _, err := io.ReadFull(r, b[:len(helloBytes)]); err != nil {
 		return fmt.Errorf("%w: %w", ErrPeer, err)
