@@ -28,8 +28,8 @@ func ServerConfig(given *tls.Config) (*tls.Config, error) {
 	return config, err
 }
 
-// FingerprintOf returns the SHA-256 of the certificate in a listener's configuration. It is zero if
-// config is nil or selects among several certificates.
+// FingerprintOf returns the SHA-256 of the first certificate in a listener's configuration. It is
+// zero if config is nil, has no certificate, or has GetCertificate or GetConfigForClient.
 func FingerprintOf(config *tls.Config) (sum [sha256.Size]byte) {
 	if config == nil || len(config.Certificates) == 0 || config.GetConfigForClient != nil ||
 		config.GetCertificate != nil {

@@ -60,8 +60,8 @@ func (l *Listener) NetAddr() net.Addr { return l.tcp.Addr() }
 // Addr returns [Listener.NetAddr] as a string.
 func (l *Listener) Addr() string { return l.tcp.Addr().String() }
 
-// Fingerprint returns the SHA-256 of the certificate. It is zero if there are several certificates,
-// or none because the listener is unencrypted.
+// Fingerprint returns the SHA-256 of the certificate, as [FingerprintOf] does. It is zero if a
+// function of [Options].TLS selects the certificate, or if the listener is unencrypted.
 func (l *Listener) Fingerprint() [sha256.Size]byte { return l.cert }
 
 // Close closes the listener and waits until all calls of met have returned. It does not close their
