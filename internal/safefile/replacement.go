@@ -112,9 +112,9 @@ func resolvePath(path string) (string, os.FileInfo, error) {
 	return path, info, nil
 }
 
-// Commit syncs the file, moves it to its path and syncs the directory. If syncing or moving the
-// file fails, the file is discarded. If only syncing the directory fails, Commit returns an error
-// as well, but the file is in place.
+// Commit syncs the file, moves it to its path, closes it and syncs the directory. If syncing or
+// moving the file fails, the file is discarded. If only closing it or syncing the directory fails,
+// Commit returns an error as well, but the file is in place.
 func (f *Replacement) Commit() error {
 	err := f.Sync()
 	if err == nil {
