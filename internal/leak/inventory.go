@@ -78,7 +78,8 @@ func describeAdded(before, now map[string]string) (all []string) {
 	return all
 }
 
-// Blocks describes the blocks of the domain that are in use now and were not in use before.
+// Blocks returns nil if the domain has no more blocks in use than before. Otherwise the first
+// string tells how many more, and the others describe all blocks that this process holds.
 func (before Inventory) Blocks() []string {
 	n, mine := countBlocks()
 	if n <= before.blocks {
