@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// Library is supported only on Linux with amd64 or arm64.
+// A Library is a loaded shared library. It is supported only on Linux with amd64 or arm64.
 type Library struct{}
 
 // Open returns an error that wraps [ErrNotLoaded] and [errors.ErrUnsupported].
