@@ -54,9 +54,10 @@ var starters = []starter{
 	{by: "an Indexed Job of Kubernetes", rank: "JOB_COMPLETION_INDEX", size: "WORLD_SIZE"},
 }
 
-// srunStarter returns the variables that Slurm sets for the tasks of a step. mpi reports whether an
-// MPI library can join them, which requires that srun supports its PMI version; otherwise the
-// library ends the process.
+// srunStarter returns the variables that Slurm sets for the tasks of a step. needs is the variable
+// that tells this way of starting them from others, and by is its name in messages. mpi reports
+// whether an MPI library can join the tasks, which requires that srun supports its PMI version;
+// otherwise the library ends the process.
 func srunStarter(needs, by string, mpi bool) starter {
 	return starter{by: by, needs: needs, rank: "SLURM_PROCID", size: "SLURM_STEP_NUM_TASKS", local: "SLURM_LOCALID",
 		localAll: "SLURM_STEP_TASKS_PER_NODE", job: []string{"SLURM_JOB_ID", "SLURM_STEP_ID"}, mpi: mpi}
@@ -143,7 +144,8 @@ func parseTasks(list, node string) int {
 	return 1
 }
 
-// Env returns the environment variables that shoal run must set for the process.
+// Env returns the variables, in the form "key=value", that shoal run must add to the environment
+// of the process.
 func (l Launch) Env() []string {
 	set := func(name string, n int) string { return name + "=" + strconv.Itoa(n) }
 	return []string{set("RANK", l.Rank), set("WORLD_SIZE", l.Size), set("LOCAL_RANK", l.LocalRank),
