@@ -28,10 +28,11 @@ func ServerConfig(given *tls.Config) (*tls.Config, error) {
 	return config, err
 }
 
-// FingerprintOf returns the SHA-256 of the first certificate in a listener's configuration. It is
-// zero if config is nil, has no certificate, or has GetCertificate or GetConfigForClient.
+// FingerprintOf returns the SHA-256 of the certificate in a listener's configuration. It is zero if
+// the certificate is not known in advance: if config is nil, has several certificates or none, or
+// has GetCertificate or GetConfigForClient.
 func FingerprintOf(config *tls.Config) (sum [sha256.Size]byte) {
-	if config == nil || len(config.Certificates) == 0 || config.GetConfigForClient != nil ||
+	if config == nil || len(config.Certificates) != 1 || config.GetConfigForClient != nil ||
 		config.GetCertificate != nil {
 		return sum
 	}
