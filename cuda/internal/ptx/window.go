@@ -71,7 +71,8 @@ func (w *windowAsm) splitIndex(n string, size [2]string) (which, y, x string) {
 	return which, y, x
 }
 
-// index returns the index of a position in a plane; it reverses splitIndex.
+// index returns the index of the element at row y and column x of plane number which. size is
+// the height and width of a plane. It reverses splitIndex.
 func (w *windowAsm) index(which, y, x string, size [2]string) string {
 	return w.emitResult("mad.lo.u32", w.emitResult("mad.lo.u32", which, size[0], y), size[1], x)
 }

@@ -60,7 +60,9 @@ func (a *asm) cosSinOfTurn32(w string) (co, s string) {
 }
 
 // drawFunctions returns the functions body and neighbours of an each, for one element and for
-// four elements that share a counter. draw computes the four elements.
+// four elements that share a counter. draw computes the four elements from the four words w of
+// Philox; word(i) loads extra word i of the kernel. If kind is RandomKept, the elements are
+// multiplied by the values of the second operand.
 func drawFunctions(kind string, draw func(a *asm, w [4]string, word func(int) string) [4]string) (
 	body func(a *asm, x []string, place string, extra int) []string,
 	neighbours func(a *asm, x [][]string, place string, extra int) [][]string) {
