@@ -38,7 +38,7 @@ func (w *warp) run() {
 }
 
 // runGroup executes the lanes with the lowest program counter, up to the next branch or up to the
-// program counter of other lanes.
+// program counter of other lanes. It panics with a [*Fault] after an illegal operation.
 func (w *warp) runGroup() {
 	pc, end, at := len(w.entry.code), len(w.entry.code), mask(0)
 	for left := w.live &^ w.parked; left != 0; left &= left - 1 {
