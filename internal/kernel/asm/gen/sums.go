@@ -165,7 +165,8 @@ func (v vector) doubled(x reg.VecVirtual) (low, high reg.VecVirtual) {
 // the return from the function. It processes four rows at a time, and then single rows. For
 // each register of columns it calls body, which must emit the update of the elements of size
 // bytes at to. row returns the address of each of the given number of rows. whole is false for
-// the rest of the columns.
+// the rest of the columns. ld is the distance between rows in bytes. The code overwrites rows
+// and x.
 func (v vector) downwards(rows, n, rest, x, ld, to reg.GPVirtual, size int,
 	body func(row func(i int) Mem, to reg.GPVirtual, rows int, whole bool)) {
 	three := GP64()
