@@ -183,8 +183,8 @@ func maskScores[F Float](scores []F) {
 	}
 }
 
-// computeOutputs overwrites the outputs and t.logs of m queries from i. out is the output of
-// the whole head. It uses the online softmax of Milakov and Gimelshein (2018,
+// computeOutputs overwrites the outputs and t.logs of m queries from i, at most queryBlock. out
+// is the output of the whole head. It uses the online softmax of Milakov and Gimelshein (2018,
 // https://arxiv.org/abs/1805.02867) and processes the keys block by block. When a block has a
 // larger score than the previous ones, the accumulated sums are rescaled.
 func (t *head[F]) computeOutputs(i, m int, out []F) {
