@@ -74,8 +74,9 @@ func (s *workerArgs) closeQueues() {
 	}
 }
 
-// runCalls runs calls one after another. It returns nil when the queue of calls is finished, and
-// the cause of ctx when ctx is done.
+// runCalls runs calls one after another. It returns nil when the queue of calls is finished,
+// the cause of ctx when ctx is done, and any other error of receiving a call or sending a
+// reply. The error of a call is sent in its reply.
 func (w *worker) runCalls(ctx context.Context) error {
 	for {
 		c, err := w.calls.Get(ctx)
