@@ -104,10 +104,11 @@ func ArrayInterfaceOf(t *tensor.Tensor) (a ArrayInterface, err error) {
 
 // Tensor returns a tensor over device memory owned by another library in this process. The
 // caller must close the tensor. Work on the tensor waits for the interface's stream. When the
-// tensor and its last view are closed, done is called; if Tensor returns an error, it has not
-// called done. The error wraps [ErrArray] if the description is invalid or the memory
-// read-only, [tensor.ErrLayout], or [ErrRange] if the memory is not within a single allocation
-// of the driver.
+// tensor and its last view are closed, done is called. If an open tensor has the same memory
+// already, Tensor calls done at once, and returns its error together with the new tensor. If
+// Tensor returns a nil tensor, it has not called done. The error wraps [ErrArray] if the
+// description is invalid or the memory read-only, [tensor.ErrLayout], or [ErrRange] if the
+// memory is not within a single allocation of the driver.
 func (a ArrayInterface) Tensor(d *Device, done func() error) (*tensor.Tensor, error) {
 	name, swapped := numpy.Parse(a.Typestr)
 	dt, err := tensor.ParseDType(name)
