@@ -102,13 +102,12 @@ func ArrayInterfaceOf(t *tensor.Tensor) (a ArrayInterface, err error) {
 	return a, err
 }
 
-// Tensor returns a tensor over device memory owned by another library in this process. The
-// caller must close the tensor. Work on the tensor waits for the interface's stream. When the
-// tensor and its last view are closed, done is called. If an open tensor has the same memory
-// already, Tensor calls done at once, and returns its error together with the new tensor. If
-// Tensor returns a nil tensor, it has not called done. The error wraps [ErrArray] if the
-// description is invalid or the memory read-only, [tensor.ErrLayout], or [ErrRange] if the
-// memory is not within a single allocation of the driver.
+// Tensor returns a tensor over device memory owned by another library in this process. The caller
+// must close the tensor. Work on the tensor waits for the interface's stream. When the tensor and
+// its last view are closed, done is called. If an open tensor has the same memory already, Tensor
+// calls done at once, and returns its error. If Tensor returns another error, it has not called
+// done. The error wraps [ErrArray] if the description is invalid or the memory read-only,
+// [tensor.ErrLayout], or [ErrRange] if the memory is not within a single allocation of the driver.
 func (a ArrayInterface) Tensor(d *Device, done func() error) (*tensor.Tensor, error) {
 	name, swapped := numpy.Parse(a.Typestr)
 	dt, err := tensor.ParseDType(name)
@@ -165,9 +164,11 @@ func (d *Device) adoptForeign(at uint64, dt tensor.DType, shape, strides []int, 
 	}
 	// Over has ended this memory already, because an earlier tensor holds the same.
 	if end = done; early {
-		err = done()
+		if err := done(); err != nil {
+			return nil, errors.Join(err, t.Close())
+		}
 	}
-	return t, err
+	return t, nil
 }
 
 // waitStream makes the device's stream wait for all work queued on s so far.
