@@ -59,7 +59,8 @@ func (r *records) unmarshal(d *codec.Decoder) error {
 	return err
 }
 
-// NewList makes a List on the heap. [List.Share], or sending the List, moves it to shared memory.
+// NewList makes a List on the heap. [List.Share], or sending the List, moves it to shared
+// memory. The caller must close the List.
 func NewList[T string | []byte](of []T) *List { return &List{records{build(of, 0)}} }
 
 // OpenList maps a file written by Save. It validates the index of the file, but not the bytes of
@@ -95,7 +96,7 @@ func recordAt(t *tensor.Tensor, i int) (record []byte, err error) {
 type Map struct{ records }
 
 // NewMap makes a Map on the heap. [Map.Share], or sending the Map, moves it to shared memory. If
-// a key is repeated, the last record wins.
+// a key is repeated, the last record wins. The caller must close the Map.
 func NewMap[T string | []byte](of iter.Seq2[string, T]) *Map {
 	var all []string
 	at := map[string]int{}
