@@ -57,7 +57,8 @@ func (im *Image) applyNearestAffine(before []uint8, m [6]float64, fill uint8) {
 }
 
 // interpolateBilinear interpolates the plane p of h rows of w pixels bilinearly at column u and
-// row v. Positions outside of the plane take the nearest pixel.
+// row v. Whole numbers are the centers of pixels. Positions outside of the plane take the
+// nearest pixel, but v must be less than h.
 func interpolateBilinear(p []uint8, w, h int, u, v float64) uint8 {
 	x, y := math.Floor(u), math.Floor(v)
 	dx, dy := u-x, v-y

@@ -133,8 +133,9 @@ func convertBytes(dst []float32, src []uint8, table *[256]float32) {
 	}
 }
 
-// planeNumber returns the number for plane c, or none if there are no numbers. It returns an error
-// that wraps [ErrSize] if their count does not match.
+// planeNumber returns the number for plane c, or none if there are no numbers. A single number
+// applies to all planes. Otherwise there must be one for each plane, or the error wraps
+// [ErrSize].
 func planeNumber(numbers []float32, c, planes int, none float32) (float32, error) {
 	switch len(numbers) {
 	case 0:
