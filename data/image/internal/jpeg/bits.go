@@ -56,7 +56,8 @@ func (r *bits) skipBits(n uint) {
 	r.n -= n
 }
 
-// takeBits reads n bits as a number. n must be at most 16.
+// takeBits reads n bits as a number. n must be at most 16. Beyond the end of the segment the
+// bits are zeros; the caller must check isOverrun.
 func (r *bits) takeBits(n uint) int32 {
 	if r.n < 16 {
 		r.fill()
