@@ -45,7 +45,8 @@ func pnmHeader(in *bufio.Reader) (kind byte, w, h int, err error) {
 	return kind, w, h, nil
 }
 
-// pnmNumber reads a number and the whitespace byte that follows it. It skips comments.
+// pnmNumber reads a number and the whitespace byte that follows it. It skips comments. The error
+// is errPNM if the number is malformed or has more than nine digits, or is the error of in.
 func pnmNumber(in *bufio.Reader) (n int, err error) {
 	digits := 0
 	for {
