@@ -61,9 +61,9 @@ func Read(t testing.TB, name string) []byte {
 	return data
 }
 
-// Recorded returns the pixels that Pillow decoded from the file name in the given mode, such as
-// "RGB". It reads them from the file of the same name with the extension .mode.gz, and fails the
-// test if there is none.
+// Recorded returns the pixels, plane by plane, that Pillow decoded from the file name in the
+// given mode. It reads them from a file next to it: for a.png and the mode "RGB" from a.RGB.gz.
+// The test fails if there is no such file.
 func Recorded(t testing.TB, name, mode string) []byte {
 	t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(Read(t, strings.TrimSuffix(name, filepath.Ext(name))+"."+mode+".gz")))
