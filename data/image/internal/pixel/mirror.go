@@ -2,8 +2,8 @@ package pixel
 
 import "fmt"
 
-// Mirror writes rows of width elements in reverse order. dst and src must have the same length, a
-// multiple of width, and must not overlap.
+// Mirror copies rows of width elements from src to dst and reverses each. dst and src must not
+// overlap. Mirror panics unless they have the same length, a multiple of width.
 func Mirror[T uint8 | float32](dst, src []T, width int) {
 	if width < 1 || len(dst) != len(src) || len(src)%width != 0 {
 		panic(fmt.Sprintf("pixel: mirror %d elements, rows of %d, to %d", len(src), width, len(dst)))

@@ -48,8 +48,8 @@ func (w *Weights) Part(x, n int) Weights {
 // Prepare.
 func (w *Weights) At(i int) []int32 { return w.Weight[i*w.Taps:][:w.Taps] }
 
-// Row writes a resampled row of len(w.First) pixels. src must be followed by w.Taps pixels with
-// arbitrary values.
+// Row writes a resampled row of len(w.First) pixels. src must contain w.Taps more bytes after
+// the pixels of the source row, with any values. [Weights.Prepare] must be called on w before.
 func Row(dst, src []uint8, w *Weights) {
 	current.row(dst[:len(w.First)], src, w)
 }
