@@ -25,9 +25,10 @@ type inflater struct {
 	lengths             [320]uint8
 }
 
-// inflate decompresses in to out, except for its last slack bytes. It returns the number of bytes
-// of in that were used, even if there is an error. The error is [pixel.ErrTruncated] or
-// [pixel.ErrCorrupt].
+// inflate decompresses the deflate data at the start of in, which has no zlib header, to out,
+// except for its last slack bytes. It ignores bytes after the data. It returns the number of
+// bytes of in that were used, even if there is an error. The error is [pixel.ErrTruncated], also
+// if the data does not fill out, or [pixel.ErrCorrupt].
 func (z *inflater) inflate(out, in []byte) (used int, err error) {
 	z.in, z.pos, z.acc, z.n = in, 0, 0, 0
 	z.out, z.at, z.size = out, 0, len(out)-slack
@@ -80,7 +81,8 @@ func (z *inflater) skipBits(n uint) {
 	z.n -= n
 }
 
-// takeBits reads n bits, at most 16, as a number.
+// takeBits reads n bits, at most 16, as a number. Beyond the end of the input the bits are
+// zeros; the caller must check isOverrun.
 func (z *inflater) takeBits(n uint) int {
 	if z.n < n {
 		z.fill()
