@@ -11,8 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// decode decodes a line, which must contain exactly one JSON value. The result does not refer to
-// line. The error wraps [ErrValue].
+// decode decodes a line, which must contain exactly one JSON value. The result consists of nil,
+// bool, int64, float64, string, map[string]any and []any. A list of numbers may also be []int64
+// or []float64. The result does not refer to line. The error wraps [ErrValue].
 func decode(line []byte) (any, error) {
 	if !utf8.Valid(line) {
 		return nil, fmt.Errorf("%w: not UTF-8", ErrValue)

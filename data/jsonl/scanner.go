@@ -19,8 +19,9 @@ type scanner struct {
 // mostScanned limits the nesting of the values that a scanner decodes.
 const mostScanned = 100
 
-// scan decodes a line of exactly one value. ok is false if the scanner gave up; the line may
-// still be valid.
+// scan decodes a line of exactly one value. The line must be valid UTF-8; v does not refer to
+// it. If ok is false, the scanner gave up: the line may still be valid, and the caller must use
+// encoding/json.
 func scan(line []byte) (v any, ok bool) {
 	s := scanner{line: line}
 	v, ok = s.value()
@@ -179,8 +180,8 @@ func (s *scanner) object() (any, bool) {
 	}
 }
 
-// text decodes a string. encoding/json decodes strings with escapes. It returns false if the
-// string is malformed.
+// text decodes a string. s.at must be the offset of its opening quote. encoding/json decodes
+// strings with escapes. text returns false if the string is malformed.
 func (s *scanner) text() (string, bool) {
 	escaped := false
 	for end := s.at + 1; end < len(s.line); end++ {
