@@ -223,7 +223,9 @@ func (r spilledRow) use(f func(record []byte) error) error {
 	return f(view[at+start : at+end : at+end])
 }
 
-// read reads the record from the file.
+// read reads the record from the file and returns it in new memory. The caller must hold
+// r.spill.mu for reading. The error wraps [ErrFormat] if the offsets in the file are invalid, or
+// is an error of reading the file.
 func (r spilledRow) read() ([]byte, error) {
 	var buf [8]byte
 	n, from := r.bounds()

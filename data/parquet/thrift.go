@@ -82,7 +82,8 @@ func (w *walk) readStruct(depth int, visit visitor) error {
 	}
 }
 
-// readInteger reads a signed integer in zigzag encoding.
+// readInteger reads a signed integer in zigzag encoding. The error is [io.ErrUnexpectedEOF] if
+// w.b is too short, or wraps [ErrFormat] if the integer has more than 64 bits.
 func (w *walk) readInteger() (int64, error) {
 	v, err := w.readVarint()
 	return int64(v>>1) ^ -int64(v&1), err
