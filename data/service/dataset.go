@@ -44,9 +44,10 @@ func OpenDataset(ctx context.Context, opts Options, addrs ...string) (*Dataset, 
 // Len returns the number of samples.
 func (d *Dataset) Len() int { return d.samples }
 
-// Get returns sample i. The caller must close its tensors. The error is a [*HostError] or the
-// cause of ctx, or wraps shm.ErrNoSpace if shared memory is full, or [ErrOptions] if the samples
-// have a structure or this one was skipped.
+// Get returns sample i. The caller must close its tensors. The error is a [*HostError], for
+// example if i is out of range, or the cause of ctx, or [data.ErrClosed]. Or it wraps
+// shm.ErrNoSpace if shared memory is full, or [ErrOptions] if the samples have a structure or
+// this one was skipped.
 func (d *Dataset) Get(ctx context.Context, i int) (data.Sample, error) {
 	b, err := d.fetch(ctx, []int{i})
 	if err != nil {
