@@ -142,7 +142,7 @@ func (s *set) Len() int {
 func (s *set) Close() error { return s.tokens.Close() }
 
 // Get implements [data.Dataset]. It returns window i, and the same window shifted by one token,
-// as Int64 tensors. It returns an error if i is out of range, or one that wraps [ErrVocabulary].
+// as Int64 tensors, which the caller must close. Errors are as with read.
 func (s *set) Get(_ context.Context, i int) (data.Sample, error) {
 	x, y := make([]int64, s.options.Length), make([]int64, s.options.Length)
 	if err := s.read(i, x, y); err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 // read writes window i to x, and the window shifted by one token to y. Both must have
-// s.options.Length elements. It returns an error if i is out of range, if another process has
-// truncated the file, or one that wraps [ErrVocabulary].
+// s.options.Length elements. It returns an error if i is out of range or another process has
+// truncated the file, or an [*encoding.FileError] that wraps [ErrVocabulary].
 func (s *set) read(i int, x, y []int64) (err error) {
 	if i < 0 || i >= s.Len() {
 		return fmt.Errorf("window %d is out of range [0, %d)", i, s.Len())
