@@ -13,7 +13,8 @@ import (
 // After MPI_Finalize the process therefore sends the message itself, in the format that the library
 // uses. If the library has already sent it, it has also closed the descriptor.
 
-// A hydra is the socket to this process's launcher. The zero hydra is none.
+// A hydra is the socket to Hydra, the launcher of MPICH. The zero hydra means that another
+// launcher started this process, or that Hydra's version of the protocol is not supported.
 type hydra struct {
 	fd   int
 	node uint64

@@ -2,7 +2,7 @@
 
 package mpi
 
-// A hydra is the socket to this process's launcher: see hydra_linux.go.
+// A hydra is the socket to Hydra, the launcher of MPICH; see hydra_linux.go.
 type hydra struct{}
 
 func findHydra(func(string) string) hydra { return hydra{} }
