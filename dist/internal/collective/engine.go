@@ -39,9 +39,9 @@ const (
 )
 
 // A Comm is a communicator: a group of ranks. All ranks must make its calls in the same order,
-// except Send, Probe and Receive, which may be called concurrently by other goroutines. The memory
-// of a slice must not move, and must not be used otherwise, until the call has returned. A slice
-// must not be longer than [MaxBytes].
+// except Send, Probe and Receive, which may be called concurrently by other goroutines. The
+// memory of a slice must not move, and must not be used otherwise, until the call has returned;
+// after Send, until the [Sending] is done. A slice must not be longer than [MaxBytes].
 type Comm interface {
 	Rank() int
 	Size() int
