@@ -106,7 +106,8 @@ func (s *segment) collectFreed() bool {
 }
 
 // emptyCaches returns cached device memory to the driver: empty segments, and the clocks of all
-// devices in use. It waits until these devices have finished their queued work.
+// devices in use. It waits until these devices have finished their queued work. The caller must
+// hold neither the lock of segments nor a lock of a device's events.
 func emptyCaches() error {
 	var err error
 	for _, d := range knownDevices() {

@@ -28,7 +28,8 @@ type ArrayInterface struct {
 	Stream *uint64
 }
 
-// dict is the JSON form of the protocol's Python dict.
+// dict is the Python dict of the CUDA Array Interface in its JSON form, which [ArrayInterface]
+// encodes and decodes.
 type dict struct {
 	Shape   []int     `json:"shape"`
 	Typestr string    `json:"typestr"`

@@ -122,7 +122,9 @@ func (d *Device) judgeOne(s *sent) (judged bool) {
 	return true
 }
 
-// readClock reports whether the number has arrived, and whether the clock is marked as abandoned.
+// readClock reports whether the awaited number is in the sender's clock, and whether the clock
+// is marked as abandoned. It does not block. It must not be called once s is judged, because the
+// clock's block may have been released.
 func (s *sent) readClock() (came, told bool) {
 	now := s.number.Load()
 	return now&^abandoned >= s.want, now&abandoned != 0

@@ -82,8 +82,8 @@ func (s *Stream) Copy(dst, src *tensor.Tensor) error {
 	return s.dev.withContext(func(cudriver.Stream) error { return s.dev.driver.MemcpyAsync(to, from, uint64(n), s.id) })
 }
 
-// bytesOf returns the device address of a contiguous tensor of n bytes, for queued work. The
-// tensor must be on a device of this package.
+// bytesOf returns the device address of a contiguous tensor of n bytes. It counts as a use of
+// the memory by queued work. It panics if the tensor is not on a device of this package.
 func bytesOf(t *tensor.Tensor, n int) cudriver.Ptr {
 	return tensors.Memory(t).(*memory).addressAt(t.Offset()*t.DType().Size(), n)
 }
