@@ -88,7 +88,7 @@ func (s stepper) divideByRoot(g, square, factor string) string {
 
 // An updateRule is the rule of an optimizer. states returns the number of its state tensors.
 // change emits the update of one element: it replaces the values in state by new ones and
-// returns the change of the parameter, for the gradient g.
+// returns the number that the caller must add to the parameter, for the gradient g.
 type updateRule struct {
 	states func(d Descent) int
 	change func(s stepper, d Descent, g string, state []string) string

@@ -15,7 +15,8 @@ func Outside() Kernel {
 		}}.kernel()
 }
 
-// storeReport stores v at the address to, followed by 1, if the predicate is true.
+// storeReport stores v, which must have 8 bytes, at the address to, and 1 in the next 8 bytes,
+// if the predicate p is true.
 func (a *asm) storeReport(p, v, to string) {
 	a.emitIf(p, func() {
 		a.emit("st.global.u64 [%s], %s", to, v)
@@ -40,7 +41,8 @@ func Gather(t Type) Kernel {
 // Scatter returns the kernel that stores elements by index, or adds them if add is set. The
 // operands are the output, which must have stride 0 along the indexed dimension, the index, and
 // the input. The extra words are the output's stride in bytes and size in elements in that
-// dimension.
+// dimension. Negative indices count from the end. The kernel clamps an index that is out of
+// range. All types may be added.
 func Scatter(t Type, add bool) Kernel {
 	e := each{name: "Scatter", operands: []access{{t, points}, {Int64, reads}, {t, reads}}, extra: 2}
 	if add {
