@@ -108,8 +108,10 @@ var letterBytes = 256 << 20
 
 // sendLetter starts to send a letter to rank dst and returns. The caller may release the
 // contents of l then, because they are copied. At most inboxRoom letters to one rank are in
-// flight; for another one sendLetter blocks until one has left or ctx ends, or returns
-// [ipc.ErrFull] if try is set.
+// flight; for another one sendLetter blocks until one has left, or returns [ipc.ErrFull] if try
+// is set. If ctx ends first, it returns the context's cause. The error wraps [ipc.ErrShared] if
+// a value refers to shared memory that cannot be copied. A failure after sendLetter has returned
+// is not reported.
 func (f *far) sendLetter(ctx context.Context, dst int, l letter, try bool) error {
 	select {
 	case f.rooms[dst] <- struct{}{}:
