@@ -53,7 +53,8 @@ func serialGemm[F Float](transA, transB bool, m, n, k int, alpha F, a []F, lda i
 	g.computeBlock(0, m, 0, n)
 }
 
-// requireSize panics unless x is large enough for op(x) of rows×cols.
+// requireSize panics if x is too short for op(x) of rows×cols, or if ld is less than the length
+// of a row of x. It does not panic if rows or cols is 0. name names x in the message.
 func requireSize[F Float](name string, x []F, trans bool, rows, cols, ld int) {
 	if trans {
 		rows, cols = cols, rows

@@ -124,7 +124,7 @@ func hypot(d *desk, x, y, z []float32) {
 
 // overwriteSpecial overwrites z with the results of do, or of plain if do is nil. It replaces
 // NaN, which these functions return for non-finite operands or for zeros, by the results of
-// exact.
+// exact. y and z must be at least as long as x. z may be x or y.
 func overwriteSpecial(x, y, z []float32, do func(n int, x, y, z *float32), plain func(d *desk, x, y, z []float32),
 	exact func(x, y float64) float64) {
 	eachPiece(x, y, z, func(d *desk, x, y, z []float32) {
