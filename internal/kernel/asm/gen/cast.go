@@ -104,8 +104,9 @@ func gathers() {
 }
 
 // cast emits a function with the given name that converts eight elements per iteration, from
-// elements of from bytes to elements of to bytes. eight must emit the conversion of the eight
-// elements at x to y.
+// elements of from bytes to elements of to bytes. The number of elements must be a multiple of
+// eight. eight must emit the conversion of the eight elements at x to y; cast calls it several
+// times.
 func cast(name string, from, to int, eight func(x, y Mem)) {
 	n, x, y := castBegin(name)
 	castLoop(n, x, y, from, to, eight)
