@@ -28,11 +28,11 @@ const (
 	BrainColumns = 8
 )
 
-// BrainBlock emits the loop that computes eight rows and columns of a product. rows holds the
-// addresses of the rows of a, and pairs the address of the columns in a panel with a row stride
-// of stride bytes; the loop advances them. groups must be the number of groups of four pairs,
-// and the loop counts it down to 0. The sums are written to the address to, with a row stride
-// of ldc bytes.
+// BrainBlock emits the loop that computes eight rows and columns of a product. rows must hold
+// the addresses of eight rows of a, and pairs the address of the columns in a panel with a row
+// stride of stride bytes; the loop advances them. groups must be the number of groups of four
+// pairs, at least 1, and the loop counts it down to 0. The sums overwrite the memory at the
+// address to, with a row stride of ldc bytes.
 func (c *Code) BrainBlock(rows []reg.Register, pairs, groups, to, ldc reg.Register, stride int) {
 	var sums [BrainRows][2]Value
 	for i := range sums {

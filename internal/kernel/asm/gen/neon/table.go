@@ -41,7 +41,8 @@ func newTable(name string, f *ir.File) *table {
 	return t
 }
 
-// putNumber writes a constant of avo to the beginning of to, little endian.
+// putNumber writes a constant of avo to the beginning of to, little endian. It panics if the
+// constant is not a number.
 func putNumber(to []byte, value operand.Constant) {
 	n, ok := constantValue(value)
 	switch v := value.(type) {

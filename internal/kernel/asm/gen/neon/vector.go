@@ -202,8 +202,8 @@ func unary(k kind, size int) translation {
 	}
 }
 
-// rounding returns the translation of rounding with the mode of the first operand: to nearest,
-// down, up, to zero.
+// rounding returns the translation of rounding, for lanes of size bytes, with the mode of the
+// first operand: to nearest, down, up, to zero.
 func rounding(size int) translation {
 	return func(c *Code, ops []operand.Op) {
 		k := []kind{frintn, frintm, frintp, frintz}[immediate(ops[0])]
