@@ -121,7 +121,8 @@ func (s starter) readLaunch(getenv func(string) string) (Launch, error) {
 }
 
 // parseTasks parses the number of ranks on a machine: a number, or a Slurm list such as 2(x3),1,
-// where node is the index of the machine. It returns 1 if the list is not valid.
+// where node is the index of the machine. An invalid node, such as "", means 0. It returns 1 if
+// the list is not valid or has no such index.
 func parseTasks(list, node string) int {
 	at, err := strconv.Atoi(node)
 	if err != nil {
