@@ -254,7 +254,8 @@ func (c *Conn) RecvLoad(ctx context.Context, accept Accept) (kind byte, body []b
 	return h.kind, h.body, h.load, h.err
 }
 
-// acceptLoad calls accept for the destination of the load.
+// acceptLoad calls accept and stores its results in h. If accept returns an error,
+// [Conn.readLoad] skips the load, and [Conn.RecvLoad] then returns the error.
 func (h *arrival) acceptLoad(accept Accept) {
 	h.ready, h.paused = true, 0
 	if h.load, h.skip, h.err = accept(h.kind, h.body); h.load != nil {
@@ -267,9 +268,9 @@ func (h *arrival) acceptLoad(accept Accept) {
 	h.unread = h.size
 }
 
-// readLoad reads the missing part of the load of c.half, piece by piece. It returns the cause of
-// ctx if ctx is done first; a later call resumes. After any other error it closes the stream;
-// see [Conn.closeInLoad].
+// readLoad reads the missing part of the load of c.half, piece by piece. The caller must hold
+// c.reading. It returns the cause of ctx if ctx is done first; a later call resumes. After any
+// other error it closes the stream; see [Conn.closeInLoad].
 func (c *Conn) readLoad(ctx context.Context) error {
 	h := c.half
 	if h.unread == 0 {
