@@ -70,7 +70,9 @@ func verifyUnencrypted(c net.Conn, key []byte) error {
 	return link.ErrPeer
 }
 
-// isUnencryptedError reports whether err is the TLS error for a peer without encryption.
+// isUnencryptedError reports whether err is the TLS error for a [Listener] with
+// Options.Unencrypted. Such an error also satisfies isNotTLS, which is true for any peer without
+// TLS.
 func isUnencryptedError(err error) bool {
 	var header tls.RecordHeaderError
 	return errors.As(err, &header) && bytes.HasPrefix(opening, header.RecordHeader[:])
