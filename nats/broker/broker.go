@@ -18,8 +18,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Options configure a node. The zero value listens on any free port of the loopback interface, and
-// stores its data in a temporary directory.
+// Options configure a node. The zero value listens on any free port of the loopback interface,
+// and stores its data in a fixed directory under [os.TempDir], which [Broker.Close] does not
+// remove. Nodes on the same machine must not share a directory.
 type Options struct {
 	Name string // of the node; must be unique in its cluster
 	Host string // default 127.0.0.1
