@@ -31,9 +31,10 @@ type site struct {
 	line int
 }
 
-// staticSites returns every site in the packages dirs of the module at root, in the order of
+// staticSites returns every [site] in the packages dirs of the module at root, in the order of
 // files and lines. It is exact: the type checker resolves receivers, shared memory consists of
-// Words, and their contents are only accessible through methods.
+// Words, and their contents are only accessible through methods. It returns an error if a
+// package does not satisfy this, or if two sites are in one line.
 func staticSites(root string, dirs ...string) ([]site, error) {
 	// The importer reads the sources of the standard library. A program built with -trimpath does
 	// not know their location, but the go command does.
