@@ -212,8 +212,8 @@ func (c Batch) put(s *batchState, i int) bool {
 	return true
 }
 
-// fill writes the next message of producer i, with state p, into s. The message of the first
-// slot must become visible last.
+// fill writes the next message of producer i, with state p, into s. It fills the first slot of
+// the producer's span last; see [Batch.turn]. It records a fault if the slot is not i's.
 func (c Batch) fill(s *batchState, p *batchActor, i uint8) {
 	at := c.turn(p, BatchFirst)
 	w := c.slot(s, p.tk+at)

@@ -136,7 +136,7 @@ func (c Mutex) events(s mutexState, emit func(mutexState)) {
 	}
 }
 
-// gone reports whether the holder of w is known to be dead.
+// gone reports whether the holder of w is known to be dead. w must have a holder.
 func (c Mutex) gone(s *mutexState, w lockWord) bool {
 	p := &s.p[w.holder-1]
 	if c.Bug == TakeFromLiving && p.pc == mSecond {

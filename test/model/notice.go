@@ -188,9 +188,9 @@ func (s *noticeState) fired(i int) bool {
 	return false
 }
 
-// doubts reports whether participant i, which waits for another, finds a missing proof of life. It
-// reports each dead participant to a holder of the recovery lock once, and tries again when the
-// lock is free.
+// doubts reports whether participant i, which waits for another, must act on a missing proof of
+// life. It records in s that i knows the dead participant. For one that i knows already, it
+// returns true only while the recovery lock is free.
 func (c Notice) doubts(s *noticeState, i int) bool {
 	if !c.Doubt || c.Bug == DoubtLess {
 		return false
