@@ -126,7 +126,8 @@ func encodeSettings(settings []setting) map[string]any {
 }
 
 // decodeSettings stores the entries of d by settings. It returns an error for each entry that is
-// invalid, missing ([ErrMissing]), or neither in settings nor in known ([ErrUnexpected]).
+// invalid, required but missing ([ErrMissing]), or neither in settings nor in known
+// ([ErrUnexpected]).
 func decodeSettings(settings []setting, d map[string]any, known ...string) (problems []error) {
 	for _, s := range settings {
 		known = append(known, s.key)
