@@ -214,7 +214,7 @@ func (w *loaderWorker) fetchRows(ctx context.Context, next func() (any, error, b
 }
 
 // rowsOf returns the first n rows of a batch as [data.Sample] values. Their tensors are views of
-// the batch.
+// the batch, which may be left to the garbage collector.
 func rowsOf(batch []any, n int) []any {
 	rows := make([]any, n)
 	for i := range rows {
