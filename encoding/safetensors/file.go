@@ -18,7 +18,8 @@ import (
 type File struct {
 	// MaxBytes limits the number of bytes of elements that one call of [File.Tensor] or
 	// [File.Tensors] may read. If it is 0, the limit is the memory available to the process on the
-	// machine and in its cgroup, but at least 64 MiB. [File.Map] has no limit.
+	// machine and in its cgroup, but at least 64 MiB. [File.Map] has no limit, unless it reads the
+	// tensor to the heap.
 	MaxBytes int64
 	// Metadata is the merged metadata of all files. Files contains the paths of the files with the
 	// tensors, in order. It is nil if the File was created by [NewFile].
@@ -115,7 +116,8 @@ func (f *File) Tensor(name string) (*tensor.Tensor, error) {
 // Map returns a tensor backed by the pages of the file. The kernel loads them on access and copies
 // them on write; see [tensor.FromFile]. A tensor that is not aligned to its dtype is read to the
 // heap instead. The caller must close the tensor, and may do so after closing the File. The error
-// wraps [ErrName] if there is no such tensor, or [tensor.ErrFile] if the file was truncated.
+// wraps [ErrName] if there is no such tensor, or [tensor.ErrFile] if the file was truncated. If the
+// tensor is read to the heap, it is an error of [File.Tensor], such as [ErrLimit].
 func (f *File) Map(name string) (*tensor.Tensor, error) {
 	s, err := f.find(name)
 	if err != nil {
