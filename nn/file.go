@@ -108,8 +108,8 @@ func isFloat(dt tensor.DType) bool {
 // strict=False. It returns, sorted, the names of State(m) that are missing in state and the
 // unexpected names in state. Floats are converted to the dtype of m. The error wraps [ErrShape] or
 // [ErrDType] for each other mismatch, and [tensor.ErrClosed] if m or state is closed; m is then
-// unchanged. It wraps [tensor.ErrFile] if a mapped file of state is truncated during the copy; m may
-// then be partly changed.
+// unchanged. It wraps [tensor.ErrFile] if a mapped file of state is truncated during the copy; m
+// may then be partly changed.
 func LoadPart(m Module, state map[string]*tensor.Tensor) (missing, unexpected []string, err error) {
 	own := State(m)
 	var problems []error
