@@ -144,9 +144,9 @@ func addressable(v reflect.Value) reflect.Value {
 	return v
 }
 
-// joinName appends a dot, if path is not empty, and PyTorch's name of a field to path. The name is
-// the tag `nn:"name"`, or otherwise the field's name in snake case. An embedded field, or one with
-// the tag `nn:"-"`, adds nothing.
+// joinName appends a dot, if path is not empty, and PyTorch's name of a field to path. The name
+// is the tag `nn:"name"`, or otherwise the field's name in snake case. An embedded field, or one
+// with the tag `nn:"-"`, adds nothing.
 func joinName(path string, f reflect.StructField) string {
 	name := f.Tag.Get("nn")
 	if name == "" {

@@ -88,8 +88,8 @@ func emptyOn(dev Device, dt DType, shape ...int) *Tensor {
 	return t
 }
 
-// emptyFor returns an uninitialized tensor on the device of the operands. It panics if they are on
-// different devices: see commonDevice.
+// emptyFor returns an uninitialized tensor on the device of the operands. It panics if they are
+// on different devices: see commonDevice.
 func emptyFor(dt DType, shape []int, in ...*Tensor) *Tensor {
 	return emptyOn(commonDevice(in), dt, shape...)
 }

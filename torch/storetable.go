@@ -291,10 +291,10 @@ func (t *storeTable) notifyOthers(keys []string) {
 	})
 }
 
-// wait registers a wait for the missing keys and returns it. When all have a value or a queue, over
-// is called once, without the table's lock, by the goroutine that stores the last one. If none is
-// missing, wait returns nil and over is not called. The error wraps [ErrTooLong] if the memory
-// budget is exceeded. The caller must not hold t.mu.
+// wait registers a wait for the missing keys and returns it. When all have a value or a queue,
+// over is called once, without the table's lock, by the goroutine that stores the last one. If
+// none is missing, wait returns nil and over is not called. The error wraps [ErrTooLong] if the
+// memory budget is exceeded. The caller must not hold t.mu.
 func (t *storeTable) wait(keys []string, over func()) (w *storeWait, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

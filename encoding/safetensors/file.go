@@ -113,11 +113,12 @@ func (f *File) Tensor(name string) (*tensor.Tensor, error) {
 	return s.read(name)
 }
 
-// Map returns a tensor backed by the pages of the file. The kernel loads them on access and copies
-// them on write; see [tensor.FromFile]. A tensor that is not aligned to its dtype is read to the
-// heap instead. The caller must close the tensor, and may do so after closing the File. The error
-// wraps [ErrName] if there is no such tensor, or [tensor.ErrFile] if the file was truncated. If the
-// tensor is read to the heap, it is an error of [File.Tensor], such as [ErrLimit].
+// Map returns a tensor backed by the pages of the file. The kernel loads them on access and
+// copies them on write; see [tensor.FromFile]. A tensor that is not aligned to its dtype is read
+// to the heap instead. The caller must close the tensor, and may do so after closing the File.
+// The error wraps [ErrName] if there is no such tensor, or [tensor.ErrFile] if the file was
+// truncated. If the tensor is read to the heap, it is an error of [File.Tensor], such as
+// [ErrLimit].
 func (f *File) Map(name string) (*tensor.Tensor, error) {
 	s, err := f.find(name)
 	if err != nil {

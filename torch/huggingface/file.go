@@ -23,8 +23,8 @@ type mapping struct {
 func (m *mapping) close() { m.bytes.Close() }
 
 // read maps an Arrow IPC stream file and decodes it to a table without copying the record
-// batches. The caller must close the table. The error wraps [value.ErrUnsupported]. read may panic
-// if the file is damaged: see recoverFaults.
+// batches. The caller must close the table. The error wraps [value.ErrUnsupported]. read may
+// panic if the file is damaged: see recoverFaults.
 func read(path string) (_ *table, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
