@@ -62,13 +62,13 @@ func chainOf(s pystack.Stack) string {
 	return b.String()
 }
 
-// findBusyWorker finds a worker that computes without sending or receiving anything, while its
-// parent waits and all of its siblings are idle.
+// findBusyWorker finds a worker that computes without sending or receiving anything, while the
+// process that created it waits and all of its siblings are idle.
 func findBusyWorker(j *job) (found []Finding) {
 	for _, p := range j.living() {
-		parent := j.parent[p.PID]
+		creator := j.creator(p.PID)
 		if r := j.roles[p.PID]; r != roleLoader && r != roleSpawned && r != roleForked || j.demand(p.PID) < 0.7 ||
-			!j.isWaiting(parent) || !j.repeats(p.PID) {
+			!j.isWaiting(creator) || !j.repeats(p.PID) {
 			continue
 		}
 		others := j.siblings(p.PID)
@@ -84,7 +84,7 @@ func findBusyWorker(j *job) (found []Finding) {
 			continue
 		}
 		f := Finding{Rule: "busy-worker", PID: p.PID, weight: weightSlow,
-			Cause: fmt.Sprintf("%s computes without end, and %s and %s wait for it", j.label(p.PID), j.label(parent),
+			Cause: fmt.Sprintf("%s computes without end, and %s and %s wait for it", j.label(p.PID), j.label(creator),
 				words.Count(len(others), "idle worker")),
 			Evidence: []string{evidence("in %.1f s it ran or waited for a CPU for %.0f %% of the time, and wrote "+
 				"nothing", j.elapsed.Seconds(),
