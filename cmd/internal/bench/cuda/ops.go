@@ -165,7 +165,7 @@ func trainingStep(dev *cuda.Device, net nn.Layer, loss func(y *autograd.Var) *au
 
 // trainingOperations returns training steps of small networks of typical sizes. A batch has n/4
 // images, at least 2, or n/32 sequences, at least 4, for the encoder. It must be called within
-// [tensor.Catch].
+// [tensor.Catch], and so must the operations.
 func trainingOperations(dev *cuda.Device, n int) []operation {
 	g := tensor.NewGenerator(1)
 	samples := max(n/4, 2)
