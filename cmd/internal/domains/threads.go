@@ -29,7 +29,8 @@ const thorough = 10
 
 // sampleRunnable samples the number of runnable threads of the domains' processes for the
 // duration span and stores the averages. Unless first is set, it skips processes that did not
-// use a CPU before. It returns an error only if ctx is done.
+// use a CPU before and were not runnable either. before must not be nil. It returns an error
+// only if ctx is done.
 func (t *threads) sampleRunnable(ctx context.Context, before *reading, first bool, span time.Duration) error {
 	const looks = 5
 	t.runnable = make(map[int]int)
