@@ -33,9 +33,13 @@ type Runner interface {
 var ErrOption = errors.New("invalid option")
 
 // Run parses the program's arguments and runs the selected command. does describes the program
-// in a sentence of its help. For an unknown command or flag, and for a command's error that
-// wraps [ErrOption], it prints the error on standard error and exits with status 2. If a command
-// returns nil although ctx is done, Run returns the cause, because the command was cut short.
+// in a sentence of its help. For a missing or unknown command, an unknown flag, and a command's
+// error that wraps [ErrOption], [hogwild.ErrOption] or [bench.ErrSuite], it prints the error on
+// standard error and exits with status 2. For [hogwild.ErrUnread] it exits silently with the
+// shell's status for SIGPIPE. It returns all other errors, and any error of a command with
+// OwnArguments; the caller must print them. For --help it prints the help and returns nil. If a
+// command returns nil although ctx is done, Run returns the cause, because the command was cut
+// short.
 func Run(ctx context.Context, program, does string, commands []Command) error {
 	err := run(ctx, program, does, commands)
 	if err == nil {
