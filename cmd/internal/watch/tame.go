@@ -70,8 +70,9 @@ func isAddress(s string) bool {
 		strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
 }
 
-// countItems returns the number of list elements and object fields in a JSON text. For invalid JSON
-// it returns approximations.
+// countItems returns the number of list elements and object fields at all levels of a JSON text.
+// An empty list or object counts as one with a single item. For invalid JSON it returns
+// approximations.
 func countItems(raw []byte) (items, fields int) {
 	var open []byte // open brackets
 	quoted := false
