@@ -88,7 +88,8 @@ func main() {
 	}
 }
 
-// check returns an error for positional arguments and for flags that contradict each other.
+// check returns an error for positional arguments, for an invalid number of nodes and for flags
+// that contradict each other.
 func (s *settings) check() error {
 	switch {
 	case flag.NArg() > 0:
@@ -120,8 +121,8 @@ func (s *settings) run(ctx context.Context) error {
 }
 
 // fillDefaults reads the files that flags name, fills in defaults and creates the data directory.
-// It returns an error if a file cannot be read, or if other machines could connect without
-// credentials.
+// It returns an error if a file cannot be read, is empty or has invalid contents, if the data
+// directory cannot be created, or if other machines could connect without credentials.
 func (s *settings) fillDefaults() (err error) {
 	if s.Dir == "" {
 		cache, err := os.UserCacheDir()

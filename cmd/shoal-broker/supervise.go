@@ -76,7 +76,8 @@ func (s *settings) superviseNodes(ctx context.Context) error {
 
 // choosePorts returns the client ports of the three nodes, followed by their cluster ports. The
 // client ports are -port and the next two, and each cluster port is 2000 higher. If -port is 0, all
-// six are free ports.
+// six are free ports, and choosePorts returns an error if it cannot find them. It does not check
+// other ports.
 func (s *settings) choosePorts() (all [6]int, err error) {
 	if s.Port != 0 {
 		for i := range 3 {
