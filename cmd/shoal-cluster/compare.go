@@ -33,8 +33,8 @@ func (w way) processorTimes() (all map[string]time.Duration, err error) {
 	return all, nil
 }
 
-// measureCost runs one measurement of n units. It returns its value and the processor time in µs
-// for each unit, by process and in total.
+// measureCost runs one measurement, which must consist of n units. It returns its value and the
+// processor time in µs for each unit, by the name of the process, and the sum as [total].
 func (w way) measureCost(ctx context.Context, n float64) (value float64, each map[string]float64, err error) {
 	before, err := w.processorTimes()
 	if err != nil {
