@@ -26,8 +26,10 @@ var optionKinds = map[string]string{
 }
 
 // storeOptions stores the options of a data set in the fields of the structs that dst points to,
-// by their tags. A field without an option keeps its value. Each option must be a field of
-// exactly one struct. It returns an error that wraps [errOption] for an unknown option.
+// by their tags. A field without an option keeps its value. It returns an error for an option
+// that has no field in any of the structs, and for a value that does not have the type of its
+// field. The error wraps [errOption], or [torch.ErrUnsupported] for a transform of the wrong
+// type.
 func storeOptions(w torch.Worker, dst ...any) error {
 	var names []string
 	for _, part := range dst {

@@ -127,8 +127,9 @@ func (s settings) check(args []string) error {
 // mostParts is the maximum number of parts of a stream.
 const mostParts = 1 << 18
 
-// streamLoader returns a loader of shards, which the caller must close. An option that only
-// makes sense for trainers is an error. Errors about options wrap [errOption].
+// streamLoader returns a loader of shards, which the caller must close. options must be a JSON
+// object; see [parseOptions]. An option that only makes sense for trainers is an error. Errors
+// about options wrap [errOption].
 func (s settings) streamLoader(options string) (*data.Loader, error) {
 	args, err := parseOptions(options)
 	if err != nil {
