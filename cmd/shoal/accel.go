@@ -26,7 +26,8 @@ func execAccel(ctx context.Context) error {
 }
 
 // execHelper executes a helper program with the standard streams of this process. If the helper
-// fails, this process exits with its status, because the helper has already printed the reason. On
+// exits with an error status, this process exits with it, because the helper has already printed
+// the reason. If a signal other than SIGPIPE kills the helper, execHelper returns an error. On
 // Linux the helper receives SIGTERM if this process dies. If the helper is not installed, the error
 // begins with need, such as "the broker needs". If ctx is done, the error is its cause.
 func execHelper(ctx context.Context, program, need string, args []string) error {
