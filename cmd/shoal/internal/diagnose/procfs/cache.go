@@ -16,7 +16,8 @@ type Cache struct {
 // maxCached limits the descriptors of a cache.
 const maxCached = 512
 
-// NewCache returns an empty cache for the field Cache of a [System].
+// NewCache returns an empty cache for the field Cache of a [System]. The caller must call
+// [Cache.Sweep] regularly, because the cache keeps files open.
 func NewCache() *Cache {
 	return &Cache{files: make(map[string]*os.File), used: make(map[string]bool)}
 }
