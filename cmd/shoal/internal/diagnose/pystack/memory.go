@@ -340,7 +340,8 @@ type scan struct {
 	locks     map[uint64]SemLock
 }
 
-// search adds the SemLocks in data, which is at the address base of the process, to w.locks.
+// search adds the SemLocks in data that use one of the semaphores at w.addrs to w.locks. data is
+// at the address base of the process.
 func (w *scan) search(data []byte, base uint64) {
 	w.total += len(data)
 	for at := 16; at+semLockSize-16 <= len(data); at += 8 {

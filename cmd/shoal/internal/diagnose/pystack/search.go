@@ -27,8 +27,9 @@ func ReadMemory(s procfs.System, pid int, addr uint64, n int) ([]byte, error) {
 const overlap = pageSize
 
 // FindText searches the private memory of a process for a pattern, and returns the matches with
-// their submatches. It reads at most limit bytes, and skips pages that are not resident. The caller
-// must have read Maps.
+// their submatches. A match may be returned twice, and a match longer than a page may be missed.
+// It stops after limit bytes or at most 1 MiB later, and skips most pages that are not resident.
+// The caller must have read Maps.
 func FindText(s procfs.System, p *procfs.Process, pattern *regexp.Regexp, limit int) ([][]string, error) {
 	f, err := open(s, p.PID)
 	if err != nil {
@@ -72,7 +73,8 @@ func scanPrivate(f, pages io.ReaderAt, p *procfs.Process, limit int, next func(d
 }
 
 // HasInt reports whether the interpreter of a process has an int object with a value, such as the
-// number of a child. It reads at most limit bytes. The caller must have read Maps.
+// number of a child. It stops after limit bytes or at most 1 MiB later. The caller must have
+// read Maps.
 //
 // https://github.com/python/cpython/blob/v3.11.7/Include/cpython/longintrepr.h#L85-L88
 // https://github.com/python/cpython/blob/v3.12.1/Include/cpython/longintrepr.h#L93-L104
@@ -122,9 +124,10 @@ func isInt(p *procfs.Process, data []byte, digit int) bool {
 	})
 }
 
-// readResident reads the range of resident pages among n pages at an address. The result is a
-// part of buffer, or nil if no page is resident. f is the mem file of the process, and pages its
-// pagemap.
+// readResident reads from the first to the last resident page among n pages at an address. It
+// does not return the address of the first one. The result is the beginning of buffer, which
+// must have room for n pages. It is empty if no page is resident, and ends before the first page
+// that cannot be read. f is the mem file of the process, and pages its pagemap.
 func readResident(f, pages io.ReaderAt, at, n uint64, buffer []byte) []byte {
 	if n == 0 {
 		return nil
