@@ -227,7 +227,8 @@ func (j *Job) run(r rank, log *output, end <-chan struct{}) *Failure {
 }
 
 // exitStatus returns the exit status for an error of [exec.Cmd], as a shell does: 128 plus the
-// number of the signal that killed the process, or 127 if it could not be started.
+// number of the signal that killed the process, or 127 if it could not be started. err must not
+// be nil.
 func exitStatus(err error) int {
 	var e *exec.ExitError
 	if !errors.As(err, &e) {
