@@ -13,8 +13,8 @@ import (
 	"github.com/shoal-mp/shoal/torch"
 )
 
-// openLines returns the samples of those shards that are this worker's. It ends with the first
-// error.
+// openLines yields the samples of this worker's shards. The attribute paths must list all
+// shards, which are files of JSON lines. The first error is yielded and ends the samples.
 func openLines(_ context.Context, w torch.Worker) iter.Seq2[data.Sample, error] {
 	return func(yield func(data.Sample, error) bool) {
 		var args struct {

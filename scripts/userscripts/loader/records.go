@@ -22,7 +22,8 @@ type record struct {
 	} `data:"meta"`
 }
 
-// openRecords opens images and labels in files of numpy as a data set of records.
+// openRecords opens images.npy and labels.npy as a data set of records. The attribute root must
+// name their directory.
 func openRecords(_ context.Context, w torch.Worker) (data.Dataset, error) {
 	var args struct {
 		Root string `torch:"root"`
