@@ -194,7 +194,7 @@ func TestStorm_NoticesWhatGoesWrong(t *testing.T) {
 		{"gets twice", locks(getsTwice), twice, "came 2 times"},
 		{"loses", locks(loses), lost, "are lost"},
 		{"invents", locks(invents), twice, "nobody put it"},
-		{"mixes up", locks(mixesUp), crashes, "has 0x1 in it"},
+		{"mixes up", locks(mixesUp), crashes, "has the element 0x1"},
 		{"half done", locks(halfDone), crashes, "because no holder died"},
 		{"unlocked", locks(unlocked), twice, "processes hold what 1 may"},
 		{"leaves a name", locks(leavesName), func(t tally) int { return t.Blocks }, "blocks are left"},
