@@ -20,7 +20,7 @@ func TestFingerprintOf(t *testing.T) {
 		"no certificate":   {&tls.Config{}, [sha256.Size]byte{}},
 		"one":              {&tls.Config{Certificates: []tls.Certificate{one}}, sha256.Sum256([]byte{1})},
 		"several":          {&tls.Config{Certificates: []tls.Certificate{one, two}}, [sha256.Size]byte{}},
-		"by name": {&tls.Config{Certificates: []tls.Certificate{one}, GetCertificate: byName}, [sha256.Size]byte{}},
+		"by name":          {&tls.Config{Certificates: []tls.Certificate{one}, GetCertificate: byName}, [sha256.Size]byte{}},
 	} {
 		if got := secure.FingerprintOf(tt.config); got != tt.want {
 			t.Errorf("%s: got %x, want %x", name, got, tt.want)
