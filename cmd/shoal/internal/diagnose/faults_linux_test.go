@@ -70,6 +70,13 @@ var seededFaults = []seededFault{
 	{name: "failed_loader", rule: "worker-killed"},
 	{name: "dead_permits", rule: "lock-held-by-dead", served: "lock-held-by-dead", plain: true},
 	{name: "leaked_segments", rule: "leaked-names", method: "fork", plain: true, ends: true},
+	{name: "barrier_parties", rule: "never-signalled", plain: true},
+	{name: "unset_event", rule: "never-signalled", plain: true},
+	{name: "early_notification", rule: "never-signalled", plain: true},
+	{name: "failing_initializer", rule: "pool-workers-fail", method: "fork", plain: true},
+	{name: "ended_holder", rule: "fork-with-threads", method: "fork", plain: true},
+	{name: "local_event", rule: "deadlock-in-process", method: "fork", plain: true},
+	{name: "unread_output", rule: "join-before-drain", method: "fork", plain: true},
 }
 
 // commonFaults is the number of seeded faults, and of healthy programs, that the repeated test
@@ -81,7 +88,8 @@ var healthyPrograms = strings.Fields(`fast_loader slow_loader slow_computing_loa
 	long_critical_section idle_workers join_in_order manager hogwild ddp ddp_slow_rank file_system threads
 	idle_pool slow_pool lazy_pool executor servers between_epochs joined_queue consumer_group
 	ddp_very_slow_rank async_ranks async_slow_rank rank_with_slow_loader sleepy_worker heavy_sample
-	slow_answers shared_pipe permits segments finished_workers large_arguments`)
+	slow_answers shared_pipe permits segments finished_workers stop_handler timed_event
+	tasks_per_child large_arguments`)
 
 // plainPython returns the python3 on the PATH, or skips the test.
 func plainPython(t *testing.T) string {

@@ -13,6 +13,7 @@ var rules = []func(*job) []Finding{
 	findDeadTracker, findDeadWorkers, findStopped, findZombies, findOrphans,
 	findDeadHolders, findLockCycles, findPipeDeadlocks, findLocalDeadlocks, findDeadPinThread,
 	findReapedWorkers, findUndrained, findSlowConsumers, findLastWriters, findLostTasks, findUnfinishedTasks,
+	findLostSignals, findFailingPools,
 	findRanks,
 	findDescriptors, findFullShm, findThrottled, findOversubscribed,
 	findBusyWorker, findSlowDevice, findSilentLoaders, findStuckLoaders,
@@ -51,8 +52,9 @@ func (j *job) applyRules() []Finding {
 	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Compare(b.weight, a.weight) })
 	seen := make(map[int]bool)
 	return slices.DeleteFunc(all, func(f Finding) bool {
-		if f.Rule == "waits-for-ended" && j.isExplained(f.PID, all) {
-			return true
+		if f.Rule == "waits-for-ended" && j.isExplained(f.PID, all) || f.Rule == "never-signalled" && len(all) > 1 &&
+			all[0].Rule != f.Rule {
+			return true // the other finding may be the reason
 		}
 		again := seen[f.PID]
 		seen[f.PID] = true

@@ -262,6 +262,14 @@ func findLocalDeadlocks(j *job) (found []Finding) {
 		f.Cause = fmt.Sprintf("%s is deadlocked: all of its threads wait for each other", j.label(p.PID))
 		f.Cure = "look at the stacks below for the locks and their order"
 		switch {
+		case !j.acquiresLock(p.PID) && len(stuck) == 1:
+			if !j.isWaiting(parent.PID) {
+				continue
+			}
+			f.Cause = fmt.Sprintf("%s is deadlocked: its only thread waits for an event or an item of its own process, "+
+				"and no thread is left to send it", j.label(p.PID))
+			f.Cure = "look at the stack below: fork does not copy threads, and objects of threading and queue are not " +
+				"shared between processes; use those of multiprocessing"
 		case r != roleSpawned && len(parent.Threads) > 1 && slices.Equal(p.Command, parent.Command):
 			f.Rule = "fork-with-threads"
 			f.Cause = fmt.Sprintf("%s is deadlocked after fork: it waits for a lock that a thread of its parent "+
@@ -273,11 +281,26 @@ func findLocalDeadlocks(j *job) (found []Finding) {
 				"(multiprocessing_context=\"forkserver\" for DataLoader), or before the parent starts threads"
 		case !j.isWaiting(parent.PID):
 			continue
+		case r != roleSpawned && len(stuck) == 1 && !p.Executed() && j.acquiresLock(p.PID):
+			f.Rule = "fork-with-threads"
+			f.Cause = fmt.Sprintf("%s is deadlocked: its only thread waits for a lock that a thread of its parent %d "+
+				"held at the fork, or that it holds itself", j.label(p.PID), parent.PID)
+			f.Evidence = append(f.Evidence, "the process was created by fork, which copies locks but not the threads "+
+				"that hold them")
+			f.Cure = "start workers with the start method forkserver or spawn " +
+				"(multiprocessing_context=\"forkserver\" for DataLoader); do not acquire a Lock twice, but use an RLock"
 		}
 		f.Evidence = j.appendPlace(f.Evidence, p.PID)
 		found = append(found, f)
 	}
 	return found
+}
+
+// acquiresLock reports whether a main thread waits for a lock and not for a condition: an event or
+// an item of a queue.Queue. It is true if the stack is not known.
+func (j *job) acquiresLock(pid int) bool {
+	s, ok := stackOf(j.last.stacks[pid], pid)
+	return !ok || indexFunction(s, "wait", "/threading.py") < 0
 }
 
 func allPrivate(threads []procfs.Thread) bool {

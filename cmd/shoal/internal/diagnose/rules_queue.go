@@ -16,6 +16,7 @@ import (
 type blockedWriter struct {
 	pid     int
 	thread  int
+	fd      int
 	pipe    string
 	readers []int // other processes with the reading end
 }
@@ -34,7 +35,7 @@ func (j *job) blockedWriters() (all []blockedWriter) {
 			if !ok || f.Pipe() == "" {
 				continue
 			}
-			w := blockedWriter{pid: p.PID, thread: t.PID, pipe: f.Pipe()}
+			w := blockedWriter{pid: p.PID, thread: t.PID, fd: f.FD, pipe: f.Pipe()}
 			for _, e := range j.pipes()[w.pipe] {
 				if e.mode != procfs.WriteOnly && e.pid != p.PID && !slices.Contains(w.readers, e.pid) {
 					w.readers = append(w.readers, e.pid)
@@ -108,6 +109,11 @@ func findUndrained(j *job) (found []Finding) {
 			Evidence: []string{evidence("a thread of process %d is blocked in a write to the full %s", w.pid, w.pipe),
 				evidence("process %d has its reading end, and waits for the end of a child", parent)},
 			Cure: "get all results from the queue before join(), or use a manager's queue"}
+		if w.fd == 1 || w.fd == 2 {
+			f.Cause = fmt.Sprintf("%s waits for the end of process %d, whose output it does not read: each waits for "+
+				"the other", j.label(parent), w.pid)
+			f.Cure = "read the output with communicate() of subprocess.Popen before wait(), or redirect it to a file"
+		}
 		f.Evidence = j.appendPlace(j.appendPlace(f.Evidence, parent), w.pid)
 		found = append(found, f)
 	}

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/shoal-mp/shoal/cmd/internal/words"
@@ -35,14 +36,19 @@ func areLibrary(frames []pystack.Frame) bool {
 	return true
 }
 
+// getsResult reports whether the main thread was in a function that waits for a result of a Pool.
+func (j *job) getsResult(pid int) bool {
+	const file = "multiprocessing/pool.py"
+	s, ok := stackOf(j.last.stacks[pid], pid)
+	return ok && (indexFunction(s, "get", file) >= 0 || indexFunction(s, "wait", file) >= 0 ||
+		indexFunction(s, "next", file) >= 0)
+}
+
 // waitsInPool reports whether the main thread waits for a result of a Pool, and the Pool's thread
 // that sends tasks waits for new ones.
 func (j *job) waitsInPool(pid int) bool {
 	const file = "multiprocessing/pool.py"
-	s, ok := stackOf(j.last.stacks[pid], pid)
-	result := ok && (indexFunction(s, "get", file) >= 0 || indexFunction(s, "wait", file) >= 0 ||
-		indexFunction(s, "next", file) >= 0)
-	if !result || !j.isWaiting(pid) {
+	if !j.getsResult(pid) || !j.isWaiting(pid) {
 		return false
 	}
 	for _, s := range j.last.stacks[pid] {
@@ -102,6 +108,47 @@ func findLostTasks(j *job) (found []Finding) {
 		found = append(found, f)
 	}
 	return found
+}
+
+// findFailingPools finds programs that wait for a Pool whose workers all end before they take a task,
+// and are replaced again and again. A worker that reaches its maximum of tasks has sent results.
+func findFailingPools(j *job) (found []Finding) {
+	for _, p := range j.living() {
+		old := j.first.processes[p.PID]
+		_, stuck := j.stuckIn(p.PID)
+		if p.ChildFaults == old.ChildFaults || !stuck || !j.getsResult(p.PID) || !j.resultsMissing(p.PID) {
+			continue
+		}
+		lives := slices.ContainsFunc(j.created(p.PID), func(c int) bool {
+			w := j.last.processes[c]
+			return w != nil && w.State != 'Z' && j.roles[c].works()
+		})
+		if lives {
+			continue
+		}
+		f := Finding{Rule: "pool-workers-fail", PID: p.PID, weight: weightTasks,
+			Cause: fmt.Sprintf("%s waits for its Pool, but the workers end as soon as they are started, and are "+
+				"replaced without end", j.label(p.PID)),
+			Evidence: []string{"children of the process were reaped during the observation, no worker lived through " +
+				"it, and the Pool's result thread received nothing"},
+			Cure: "look at the traceback that each worker prints: an exception in the initializer, or in the import " +
+				"of the main module. concurrent.futures.ProcessPoolExecutor raises BrokenProcessPool instead"}
+		f.Evidence = j.appendPlace(f.Evidence, p.PID)
+		found = append(found, f)
+	}
+	return found
+}
+
+// resultsMissing reports whether the thread of a Pool that receives results did not run during the
+// observation.
+func (j *job) resultsMissing(pid int) bool {
+	for _, t := range j.stuckThreads(pid) {
+		s, ok := stackOf(j.last.stacks[pid], t.PID)
+		if ok && indexFunction(s, "_handle_results", "multiprocessing/pool.py") >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func areText(n int) string {

@@ -42,6 +42,7 @@ type Stat struct {
 	Flags                uint64 // of the kernel's task
 	MinorFaults          uint64
 	MajorFaults          uint64
+	ChildFaults          uint64 // minor faults of the children that it has reaped
 	UserTicks            uint64
 	SystemTicks          uint64
 	ThreadCount          int
@@ -142,7 +143,7 @@ func parseStat(text string) (Stat, error) {
 	st.State = f[0][0]
 	st.PPID, st.PGID, st.SID = int(num(4)), int(num(5)), int(num(6))
 	st.Flags = num(9)
-	st.MinorFaults, st.MajorFaults = num(10), num(12)
+	st.MinorFaults, st.ChildFaults, st.MajorFaults = num(10), num(11), num(12)
 	st.UserTicks, st.SystemTicks = num(14), num(15)
 	st.ThreadCount, st.Start = int(num(20)), num(22)
 	st.ResidentPages, st.BlockIOTicks = int64(num(24)), num(42)
@@ -216,4 +217,17 @@ func (s System) readFile(p *Process, name string) string {
 		p.Denied = append(p.Denied, name)
 	}
 	return string(text)
+}
+
+// CaughtSignals returns the signals for which a process has handlers, as a mask in which signal 1
+// is bit 0. ok is false if they may not be read.
+func (s System) CaughtSignals(pid int) (mask uint64, ok bool) {
+	text, err := os.ReadFile(s.path(pid, "status"))
+	if err != nil {
+		return 0, false
+	}
+	_, rest, _ := strings.Cut(string(text), "\nSigCgt:")
+	line, _, _ := strings.Cut(rest, "\n")
+	mask, err = strconv.ParseUint(strings.TrimSpace(line), 16, 64)
+	return mask, err == nil
 }

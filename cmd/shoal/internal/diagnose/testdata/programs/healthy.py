@@ -2,6 +2,7 @@
 pid=THE PROCESS, and runs until it is killed."""
 
 import os
+import signal
 import socket
 import sys
 import threading
@@ -524,6 +525,38 @@ def large_arguments(ctx):
         p = ctx.Process(target=len, args=(b"x" * 10**7,))
         p.start()
         p.join()
+
+
+def stop_handler(ctx):
+    """A handler of the process that joins sets the event."""
+    event, started = ctx.Event(), ctx.Semaphore(0)
+    signal.signal(signal.SIGTERM, lambda *_: event.set())
+    worker = ctx.Process(target=wait_for, args=(event, started), daemon=True)
+    worker.start()
+    started.acquire()
+    ready()
+    worker.join()
+
+
+def timed_event(ctx):
+    """A thread of the process that joins sets the event later."""
+    event, started = ctx.Event(), ctx.Semaphore(0)
+    worker = ctx.Process(target=wait_for, args=(event, started), daemon=True)
+    worker.start()
+    started.acquire()
+    timer = threading.Timer(10**6, event.set)
+    timer.daemon = True
+    timer.start()
+    ready()
+    worker.join()
+
+
+def tasks_per_child(ctx):
+    """A Pool replaces its worker after each task."""
+    with ctx.Pool(1, maxtasksperchild=1) as pool:
+        pool.map(square, range(2))
+        ready()
+        pool.map(square, range(10**6), chunksize=1)
 
 
 def file_system(ctx):
