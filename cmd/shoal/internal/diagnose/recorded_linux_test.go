@@ -251,6 +251,24 @@ func TestExamine_ReadsControlGroups(t *testing.T) {
 	}
 }
 
+// The number of a killed process may be used again. A message of the kernel that is older than the
+// process is about another one.
+func TestExamine_ComparesTimesOfKills(t *testing.T) {
+	for killed, rule := range map[int]string{5: "worker-killed", 100: "worker-out-of-memory"} { // seconds since boot
+		s := record(t, recorded{pid: 10, parent: 1},
+			recorded{pid: 11, parent: 10, state: 'Z', exit: 9, started: 9000}) // 90 s
+		s.Log = filepath.Join(s.Proc, "kmsg")
+		write(t, s.Proc, "kmsg", fmt.Sprintf("3,2,%d000000,-;Out of memory: Killed process 11 (python) total-vm:1kB\n", killed))
+		r, err := diagnose.Examine(context.Background(), diagnose.Options{System: s, Span: time.Millisecond}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Findings) != 1 || r.Findings[0].Rule != rule {
+			t.Errorf("killed at %d s: found %+v, want %s", killed, r.Findings, rule)
+		}
+	}
+}
+
 func TestExamine_ExplainsReapedWorkers(t *testing.T) {
 	s := record(t,
 		recorded{pid: 10, parent: 1, group: "/job",

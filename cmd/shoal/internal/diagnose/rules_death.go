@@ -221,7 +221,7 @@ func (j *job) explainKill(f *Finding, z *procfs.Process) {
 	if parent := j.last.groups[j.parent[z.PID]]; group.OOMKills == 0 && group.Path == parent.Path {
 		group = parent
 	}
-	kill, logged := j.killOf(z.PID)
+	kill, logged := j.killOf(z)
 	if !logged && group.OOMKills == 0 {
 		return
 	}
@@ -279,10 +279,12 @@ var (
 		`task_memcg=([^,]*),task=.*,pid=(\d+),`)
 )
 
-// killOf returns the latest message about the kill of a process, or false if the log has none.
-func (j *job) killOf(pid int) (oomKill, bool) {
+// killOf returns the latest message about the kill of p, or false if the log has none. An older
+// message with its number is about an earlier process. The clock of the log may differ a little from
+// the one of start times.
+func (j *job) killOf(p *procfs.Process) (oomKill, bool) {
 	for _, k := range slices.Backward(j.oomKills()) {
-		if k.pid == pid {
+		if k.pid == p.PID && k.time > time.Duration(p.Start)*tick-time.Second {
 			return k, true
 		}
 	}
