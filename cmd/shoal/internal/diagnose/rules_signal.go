@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/procfs"
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/pystack"
@@ -99,10 +98,9 @@ func (j *job) isAlone(p *procfs.Process) bool {
 	return known && j.isWaiting(p.PID) && !handlesSignals(j.System, p.PID)
 }
 
-// userSignals is the mask of the signals that programs handle to end or to change their work.
-// Python always handles SIGINT.
-const userSignals = 1<<(syscall.SIGHUP-1) | 1<<(syscall.SIGUSR1-1) | 1<<(syscall.SIGUSR2-1) |
-	1<<(syscall.SIGALRM-1) | 1<<(syscall.SIGTERM-1)
+// userSignals is the mask of the signals that programs handle to end or to change their work: HUP,
+// USR1, USR2, ALRM and TERM, by their numbers on Linux. Python always handles SIGINT.
+const userSignals = 1<<(1-1) | 1<<(10-1) | 1<<(12-1) | 1<<(14-1) | 1<<(15-1)
 
 func handlesSignals(system procfs.System, pid int) bool {
 	caught, ok := system.CaughtSignals(pid)
