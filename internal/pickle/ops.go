@@ -22,14 +22,14 @@ var ops = [256]func(*machine) error{
 	opBinInt:          integerOpcode(4, func(u uint64) int64 { return int64(int32(u)) }),
 	opBinInt1:         integerOpcode(1, func(u uint64) int64 { return int64(u) }),
 	opBinInt2:         integerOpcode(2, func(u uint64) int64 { return int64(u) }),
-	opLong1:           sizedOpcode(1, (*source).peekBytes, decodeLong),
-	opLong4:           sizedOpcode(4, (*source).peekBytes, decodeLong),
+	opLong1:           sizedOpcode(1, (*source).nextBytes, decodeLong),
+	opLong4:           sizedOpcode(4, (*source).nextBytes, decodeLong),
 	opBinFloat:        (*machine).pushFloat,
-	opShortBinUnicode: sizedOpcode(1, (*source).peekBytes, decodeText),
-	opBinUnicode:      sizedOpcode(4, (*source).peekBytes, decodeText),
-	opBinUnicode8:     sizedOpcode(8, (*source).peekBytes, decodeText),
-	opShortBinString:  sizedOpcode(1, (*source).peekBytes, decodeASCII),
-	opBinString:       sizedOpcode(4, (*source).peekBytes, decodeASCII),
+	opShortBinUnicode: sizedOpcode(1, (*source).nextBytes, decodeText),
+	opBinUnicode:      sizedOpcode(4, (*source).nextBytes, decodeText),
+	opBinUnicode8:     sizedOpcode(8, (*source).nextBytes, decodeText),
+	opShortBinString:  sizedOpcode(1, (*source).nextBytes, decodeASCII),
+	opBinString:       sizedOpcode(4, (*source).nextBytes, decodeASCII),
 	opShortBinBytes:   sizedOpcode(1, (*source).readBytes, rawBytes),
 	opBinBytes:        sizedOpcode(4, (*source).readBytes, rawBytes),
 	opBinBytes8:       sizedOpcode(8, (*source).readBytes, rawBytes),
@@ -90,7 +90,7 @@ func integerOpcode(width int, value func(uint64) int64) func(*machine) error {
 
 // sizedOpcode returns an opcode with a length of width bytes and an operand of that length,
 // which value converts to the value that is pushed. get must be [source.readBytes] if the value
-// keeps the bytes, and may be [source.peekBytes] otherwise.
+// keeps the bytes, and may be [source.nextBytes] otherwise.
 func sizedOpcode(width int, get func(*source, uint64) ([]byte, error),
 	value func([]byte) (any, error)) func(*machine) error {
 	return func(m *machine) error {
@@ -176,7 +176,7 @@ func (m *machine) popTop() error {
 }
 
 func (m *machine) pushFloat() error {
-	b, err := m.src.peekBytes(8)
+	b, err := m.src.nextBytes(8)
 	if err != nil {
 		return err
 	}

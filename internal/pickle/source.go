@@ -73,9 +73,9 @@ func (s *source) readByte() (byte, error) {
 	return b, nil
 }
 
-// peekBytes consumes and returns n bytes, without a copy if they are buffered. The caller must
+// nextBytes consumes and returns n bytes, without a copy if they are buffered. The caller must
 // not modify them, nor use them after the next read. It returns the same errors as readBytes.
-func (s *source) peekBytes(n uint64) ([]byte, error) {
+func (s *source) nextBytes(n uint64) ([]byte, error) {
 	if n > uint64(s.left) || n > uint64(len(s.ahead)) {
 		return s.readBytes(n)
 	}
