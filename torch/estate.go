@@ -70,7 +70,7 @@ func (p *Process) inheritHandover(c *sys.Conn) {
 		return // the process was killed
 	}
 	close(p.ending)
-	w, err := readWill(in)
+	w, err := readHandover(in)
 	if errors.Is(err, io.EOF) {
 		return // nothing to hand over
 	}
@@ -85,7 +85,7 @@ func (p *Process) inheritHandover(c *sys.Conn) {
 }
 
 // A handover is the list of descriptors and names that an ending process hands over, as it sends
-// them. The files follow it in its order. readWill reads one.
+// them. The files follow it in its order. readHandover reads one.
 type handover struct {
 	_        struct{} `torch:",tuple"`
 	Address  string   // of the resource sharer; "" if there are no descriptors
@@ -103,16 +103,16 @@ type mapped struct {
 	Count int // mappings in the ending process
 }
 
-// maxWill is the limit of an encoded will, in bytes. It suffices for the largest number of
+// maxHandover is the limit of an encoded will, in bytes. It suffices for the largest number of
 // descriptors that a process can have, and for the names.
-const maxWill = 64 << 20
+const maxHandover = 64 << 20
 
-func readWill(in io.Reader) (w handover, err error) {
-	b, err := nextFrame(in, maxWill)
+func readHandover(in io.Reader) (w handover, err error) {
+	b, err := nextFrame(in, maxHandover)
 	if err != nil {
 		return w, err
 	}
-	tree, err := pickle.Unmarshal(b, nil, pickle.Limits{Bytes: maxWill})
+	tree, err := pickle.Unmarshal(b, nil, pickle.Limits{Bytes: maxHandover})
 	if err != nil {
 		return w, err
 	}

@@ -194,14 +194,14 @@ func FuzzWill(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if w, err := readWill(bytes.NewReader(append(frameHead(len(b)), b...))); err != nil || len(w.Keys) != 2 ||
+	if w, err := readHandover(bytes.NewReader(append(frameHead(len(b)), b...))); err != nil || len(w.Keys) != 2 ||
 		len(w.Names) != 1 || w.Names[0].Count != 1 {
 		f.Fatalf("%+v, %v", w, err)
 	}
 	f.Add(b)
 	f.Add([]byte("\x80\x04N."))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		w, err := readWill(bytes.NewReader(append(frameHead(len(b)), b...)))
+		w, err := readHandover(bytes.NewReader(append(frameHead(len(b)), b...)))
 		if err == nil && (w.Managers < 0 || w.Address == "" && len(w.Keys) > 0) {
 			t.Errorf("%+v was taken", w)
 		}
