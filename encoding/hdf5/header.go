@@ -64,7 +64,7 @@ func (s source) readMessages(address uint64) ([]message, error) {
 		return nil, err
 	}
 	if string(start[:4]) == "OHDR" {
-		return s.newMessages(address)
+		return s.readMessagesV2(address)
 	}
 	c := &cursor{b: start}
 	if version := c.readInt(1); version != 1 {
@@ -120,9 +120,9 @@ func (s source) readFirstBlock(address uint64) (first block, prefix uint64, flag
 	return block{address, prefix + size + checksumSize}, prefix, flags, nil
 }
 
-// newMessages decodes an object header of version 2, including its continuation blocks. Each of
+// readMessagesV2 decodes an object header of version 2, including its continuation blocks. Each of
 // the blocks has a checksum. The error wraps [ErrFormat] or [ErrUnsupported].
-func (s source) newMessages(address uint64) ([]message, error) {
+func (s source) readMessagesV2(address uint64) ([]message, error) {
 	first, prefix, flags, err := s.readFirstBlock(address)
 	if err != nil {
 		return nil, err

@@ -69,7 +69,7 @@ func (d *Dataset) readIndex() error {
 	case indexExtensible:
 		return d.readExtensibleArray()
 	case indexNewTree:
-		return d.newTree()
+		return d.readTreeV2()
 	}
 	t := tree{source: d.tree.source}
 	return t.eachLeaf(d.index.address, 1, -1, 8+8*(len(d.shape)+1), d.recordTreeChunk)
@@ -153,9 +153,9 @@ func (d *Dataset) recordImplicit() error {
 	return nil
 }
 
-// newTree reads a chunk index that is a B-tree of version 2 into d.chunks. The error wraps
+// readTreeV2 reads a chunk index that is a B-tree of version 2 into d.chunks. The error wraps
 // [ErrFormat].
-func (d *Dataset) newTree() error {
+func (d *Dataset) readTreeV2() error {
 	t, err := d.tree.openBTree(d.index.address)
 	if err != nil {
 		return err
