@@ -189,7 +189,7 @@ func normalizeTwice(y, dy *Var) derivatives {
 	rest := all.few[1:]
 	if w != nil {
 		to = Mul(dy, Reshape(w, seen(w)...))
-		normal, _ := groupsOf(n).standardOf(x, n.Eps)
+		normal, _ := groupsOf(n).normalizeGroups(x, n.Eps)
 		along := Mul(dy, Reshape(normal, y.Shape()...))
 		rest[0], rest = Reshape(sumTo(along, prependOnes(seen(w), y)), w.Shape()...), rest[1:]
 	}

@@ -168,11 +168,11 @@ func bceTwice(x, target, positive, dy *Var) derivatives {
 	if !target.needsGradient() {
 		return derivativesOf(Mul(dy, dx), nil)
 	}
-	return derivativesOf(Mul(dy, dx), Mul(dy, Sub(Mul(positive, logOneMinusSigmoid(Neg(x))), logOneMinusSigmoid(x))))
+	return derivativesOf(Mul(dy, dx), Mul(dy, Sub(Mul(positive, softplus(Neg(x))), softplus(x))))
 }
 
-// logOneMinusSigmoid returns log(1 + e^x), which equals -log(1 - sigmoid(x)).
-func logOneMinusSigmoid(x *Var) *Var {
+// softplus returns log(1 + e^x), which equals -log(1 - sigmoid(x)).
+func softplus(x *Var) *Var {
 	y := tensor.Log1p(x.ownTensor(tensor.Abs(x.t)).NegInPlace().ExpInPlace()).AddInPlace(x.ownTensor(tensor.ReLU(x.t)))
 	return wrapOwned("BCEWithLogitsLoss", y, x).saveIfNeeded(x.t).
 		setRule(func(y, dy *Var) derivatives { return derivativesOf(Mul(dy, Sigmoid(y.inputs[0]))) })

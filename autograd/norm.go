@@ -130,9 +130,9 @@ func standardizeBackward[F kernel.Float](y *Var, dy *tensor.Tensor) {
 	})
 }
 
-// standardOf returns the normalized groups of x, (s.parts, s.n, s.width), and their scales, (1,
-// s.n, 1), as differentiable values.
-func (s groups) standardOf(x *Var, eps float64) (to, scale *Var) {
+// normalizeGroups returns the normalized groups of x, (s.parts, s.n, s.width), and their scales,
+// (1, s.n, 1), as differentiable values.
+func (s groups) normalizeGroups(x *Var, eps float64) (to, scale *Var) {
 	from := Reshape(x, s.parts, s.n, s.width)
 	centred := Sub(from, groupMeans(from))
 	scale = Pow(AddScalar(groupMeans(Mul(centred, centred)), eps), -0.5)
@@ -149,7 +149,7 @@ func standardizeTwice(y, dy *Var) derivatives {
 // scales.
 func (s groups) standardizeGradient(x, dy *Var, eps float64) *Var {
 	dy = Reshape(dy, s.parts, s.n, s.width)
-	to, scale := s.standardOf(x, eps)
+	to, scale := s.normalizeGroups(x, eps)
 	along := Mul(to, groupMeans(Mul(dy, to)))
 	return Reshape(Mul(Sub(Sub(dy, groupMeans(dy)), along), scale), x.Shape()...)
 }
