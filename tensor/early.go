@@ -62,7 +62,7 @@ func (e *earlyTable) newStorage(n int) *Storage {
 		d.Release(h)
 		return nil
 	}
-	s := fromPool()
+	s := newStorage()
 	s.setBlock(d, h, b[:n:n])
 	s.early.Store(true)
 	return s

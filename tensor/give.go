@@ -97,12 +97,12 @@ func (g *transfer) Done(sent bool) {
 	spares.Put(s)
 }
 
-// A parting is a given tensor that keeps its reference: the message has its own, because this
+// A sharedGift is a given tensor that keeps its reference: the message has its own, because this
 // process has another tensor over the block or the message goes to another destination.
-type parting Tensor
+type sharedGift Tensor
 
 // Done closes the tensor if the message was sent.
-func (p *parting) Done(sent bool) {
+func (p *sharedGift) Done(sent bool) {
 	p.given = false
 	if sent {
 		(*Tensor)(p).Close()

@@ -51,7 +51,7 @@ func TestLease_OpensOnlyInItsPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := fromPool()
+	late := newStorage()
 	late.setBlock(d, h, b)
 	late.addFirstView()
 	defer late.release()

@@ -110,7 +110,7 @@ func newShared(n int) (*Storage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := fromPool()
+	s := newStorage()
 	s.setBlock(d, h, b)
 	s.addFirstView()
 	return s, nil
@@ -137,9 +137,9 @@ func allocateBlock(n int) (*arena.Domain, arena.Handle, []byte, error) {
 // spares contains storages without views and without memory.
 var spares sync.Pool
 
-// fromPool returns a storage without memory and without views, with a lease for blocks. A block
+// newStorage returns a storage without memory and without views, with a lease for blocks. A block
 // that it gets is released at the latest when the storage is collected.
-func fromPool() *Storage {
+func newStorage() *Storage {
 	if s, ok := spares.Get().(*Storage); ok {
 		if s.version.Load() != 0 {
 			s.version.Store(0)
@@ -419,7 +419,7 @@ func adoptBlock(d *arena.Domain, h arena.Handle) (*Storage, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Release(h))
 	}
-	fresh := fromPool()
+	fresh := newStorage()
 	fresh.setBlock(d, h, b)
 	fresh.addFirstView()
 	fresh.own.received = len(b)

@@ -48,7 +48,7 @@ func (t *Tensor) copyRows(src *Tensor) bool {
 	}
 	w.eachRow(func(at, _, _, to int) {
 		const cost = 8 // operations of an element
-		if workers := kernel.Workers(column.Size/turnedTogether, row.Size*column.Size*cost); workers > 1 {
+		if workers := kernel.Workers(column.Size/transposeBlock, row.Size*column.Size*cost); workers > 1 {
 			turnParallel(workers, turn, row, column, size, from[at*size:], dst[to*size:])
 		} else {
 			turn(row.Size, column.Size, from[at*size:], row.Steps[0], dst[to*size:], column.Steps[output])
@@ -65,18 +65,18 @@ func (w walk) copyParallel(workers, size int, dst, src []byte) {
 	})
 }
 
-// turnedTogether is a number of columns. A goroutine transposes a multiple of it.
-const turnedTogether = 32
+// transposeBlock is a number of columns. A goroutine transposes a multiple of it.
+const transposeBlock = 32
 
-// A turnFunc transposes rows of src into columns of dst. lds and ldd are the distances between
+// A transposeFunc transposes rows of src into columns of dst. lds and ldd are the distances between
 // the rows of src and of dst, in elements.
-type turnFunc = func(rows, cols int, src []byte, lds int, dst []byte, ldd int)
+type transposeFunc = func(rows, cols int, src []byte, lds int, dst []byte, ldd int)
 
 // turnParallel transposes a matrix on the given number of goroutines. row and column are the
 // dimensions of a walk along which elements of dst and of src are adjacent; size is the element
 // size in bytes.
-func turnParallel(workers int, turn turnFunc, row, column walkDim, size int, src, dst []byte) {
-	kernel.Divide(workers, column.Size, turnedTogether, func(lo, hi int) {
+func turnParallel(workers int, turn transposeFunc, row, column walkDim, size int, src, dst []byte) {
+	kernel.Divide(workers, column.Size, transposeBlock, func(lo, hi int) {
 		turn(row.Size, hi-lo, src[lo*size:], row.Steps[0], dst[lo*column.Steps[output]*size:], column.Steps[output])
 	})
 }
@@ -114,7 +114,7 @@ func reverseElements[T any](dst, src []byte) {
 
 // transposerFor returns the function that transposes elements of a size in bytes, or nil for 16
 // bytes.
-func transposerFor(size int) turnFunc {
+func transposerFor(size int) transposeFunc {
 	return bySize(size, kernel.TransposeBytes, kernel.TransposePairs, transposeFloats[float32],
 		transposeFloats[float64], nil)
 }

@@ -29,7 +29,7 @@ func (t *Tensor) marshal(e *codec.Encoder) error {
 		return nil
 	}
 	if t.given {
-		e.OnDone((*parting)(t))
+		e.OnDone((*sharedGift)(t))
 	}
 	if e.ByValue {
 		c, err := t.compactForSend()
