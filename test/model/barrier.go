@@ -194,9 +194,9 @@ func (c Barrier) step(s *barState, i int) bool {
 			p.pc, p.doomed = brDone, false
 		}
 	case brAwait, brWoken, brBreak, brEnded:
-		return c.wait(s, p)
+		return c.awaitTurn(s, p)
 	case brAct, brEndLoad, brEndJudge, brEnd:
-		c.end(s, p)
+		c.endTurn(s, p)
 	case brForget, brTurn:
 		c.reset(s, p)
 	case brBreakIfDead, brAbort, brAbortSet, brFail:
@@ -245,9 +245,9 @@ func (c Barrier) come(s *barState, p *barUser) bool {
 	return true
 }
 
-// wait performs the next step in s of a participant that has arrived and is not the last one. It
-// returns false if p must wait for the others.
-func (c Barrier) wait(s *barState, p *barUser) bool {
+// awaitTurn performs the next step in s of a participant that has arrived and is not the last one.
+// It returns false if p must wait for the others.
+func (c Barrier) awaitTurn(s *barState, p *barUser) bool {
 	switch p.pc {
 	case brAwait:
 		if s.word.turn == p.turn && !s.word.broken && (c.Bug == BarrierDeaf || !s.bereft()) {
@@ -279,9 +279,9 @@ func (c Barrier) wait(s *barState, p *barUser) bool {
 	return true
 }
 
-// end performs the next step in s of the last participant to arrive: the action and the end of
+// endTurn performs the next step in s of the last participant to arrive: the action and the end of
 // the turn.
-func (c Barrier) end(s *barState, p *barUser) {
+func (c Barrier) endTurn(s *barState, p *barUser) {
 	switch p.pc {
 	case brAct:
 		s.acted |= 1 << p.turn

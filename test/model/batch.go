@@ -283,7 +283,7 @@ func (c Batch) claimRead(s *batchState, p *batchActor, i int) {
 	switch {
 	case p.n > 0 && *w == p.word:
 		for at := range p.n {
-			s.take(*c.slot(s, p.tk+at))
+			s.recordDelivery(*c.slot(s, p.tk+at))
 		}
 		w.status, w.span, w.by = batchReading, p.n, uint8(i+1)
 		p.word, p.pc = batchSlot{}, btMove
@@ -302,7 +302,7 @@ func (c Batch) claimRead(s *batchState, p *batchActor, i int) {
 	*p = batchActor{}
 }
 
-func (s *batchState) take(w batchSlot) {
+func (s *batchState) recordDelivery(w batchSlot) {
 	switch next := &s.next[w.from]; {
 	case w.id < *next:
 		s.fault = batchTwice

@@ -197,7 +197,7 @@ func (c Board) step(s *boardState, i int) bool {
 	case p.pc < dFind || p.pc == dEnd:
 		return c.bind(s, i)
 	}
-	return c.look(s, i)
+	return c.lookUpName(s, i)
 }
 
 // order returns the blocks of a message in the order of stamping. board is the index + 1 of the
@@ -363,9 +363,9 @@ func (c Board) bind(s *boardState, i int) bool {
 	return true
 }
 
-// look performs a step in s of worker i that looks up or unlinks a name. It returns false if the
-// step is not enabled.
-func (c Board) look(s *boardState, i int) bool {
+// lookUpName performs a step in s of worker i that looks up or unlinks a name. It returns false if
+// the step is not enabled.
+func (c Board) lookUpName(s *boardState, i int) bool {
 	p, me := &s.p[i], uint8(1)<<i
 	op := c.Programs[i][p.op]
 	sl := &s.q[p.board-1][p.at]

@@ -182,7 +182,7 @@ func (c Cond) step(s *condState, i int) bool {
 	case cwWait:
 		return c.wake(s, p)
 	case cwServe, cwForget:
-		c.settle(s, p)
+		c.serveWaiters(s, p)
 	case cwForgo:
 		if c.Bug != NoForgo {
 			p.served = p.arrived
@@ -234,9 +234,9 @@ func (c Cond) grieve(s *condState, p *condUser, then condPC) {
 	}
 }
 
-// settle performs one step in s of p, which serves all waiters and then clears the participants
-// that are gone. After the last one p continues with p.then.
-func (c Cond) settle(s *condState, p *condUser) {
+// serveWaiters performs one step in s of p, which serves all waiters and then clears the
+// participants that are gone. After the last one p continues with p.then.
+func (c Cond) serveWaiters(s *condState, p *condUser) {
 	q := &s.p[p.at]
 	if p.pc == cwServe {
 		q.served = q.arrived

@@ -228,7 +228,7 @@ func (c Ends) step(s *endState, i int) bool {
 	p := &s.p[i]
 	switch {
 	case p.sp > 0 && !(s.nested && i >= workers):
-		return c.frame(s, i)
+		return c.stepFrame(s, i)
 	case i < workers:
 		return c.work(s, i)
 	}

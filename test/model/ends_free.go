@@ -5,26 +5,26 @@ import "math/bits"
 func (p *endThread) push(f frame) {
 	p.stack[p.sp] = f
 	p.sp++
-	p.settle()
+	p.popReleases()
 }
 
 func (p *endThread) pop() {
 	p.sp--
 	p.stack[p.sp] = frame{}
-	p.settle()
+	p.popReleases()
 }
 
-// settle removes the releases that are complete from the top of the stack.
-func (p *endThread) settle() {
+// popReleases removes the releases that are complete from the top of the stack.
+func (p *endThread) popReleases() {
 	for p.sp > 0 && p.stack[p.sp-1].pc == fRelease && p.stack[p.sp-1].mask == 0 {
 		p.sp--
 		p.stack[p.sp] = frame{}
 	}
 }
 
-// frame performs the next step in s of the frame on top of participant i's stack: of a release,
+// stepFrame performs the next step in s of the frame on top of participant i's stack: of a release,
 // a finaliser or a get. It returns false if the step is not enabled.
-func (c Ends) frame(s *endState, i int) bool {
+func (c Ends) stepFrame(s *endState, i int) bool {
 	p := &s.p[i]
 	f := &p.stack[p.sp-1]
 	w := &s.w[f.b]
@@ -39,7 +39,7 @@ func (c Ends) frame(s *endState, i int) bool {
 			p.push(frame{pc: fTry, b: b})
 			break
 		}
-		p.settle()
+		p.popReleases()
 	case fTry:
 		if !w.alloc || w.t != 0 || w.kind != nobody {
 			p.pop()
@@ -99,7 +99,7 @@ func (c Ends) frame(s *endState, i int) bool {
 	case fImportCheck:
 		ring := &s.w[ringBlock]
 		if ring.kind == kFree && (!ring.gone || c.Bug == NoGone) {
-			return c.wait(s, i)
+			return c.awaitStamp(s, i)
 		}
 		if f.pc = fTell; !ring.alloc || ring.kind == kFree {
 			f.pc = fFree
@@ -165,7 +165,7 @@ func (c Ends) get(s *endState, i int, f *frame) bool {
 		f.pc = fStamp
 	case fStamp:
 		if !s.all(f.mask, unstamped) {
-			return c.wait(s, i)
+			return c.awaitStamp(s, i)
 		}
 		s.each(f.mask, func(w *endWord) { w.t--; w.stamp(lane(i), kGet) })
 		f.pc = fEmpty
@@ -183,10 +183,11 @@ func (c Ends) get(s *endState, i int, f *frame) bool {
 	return true
 }
 
-// wait is the step of a participant that waits until the stamp of a block, xo in docs/memory.md, is
-// cleared. It returns false, because the step is not enabled. But a reaper, which waits in a
-// finaliser of step 7 of a recovery, makes a nested pass if a participant has died since.
-func (c Ends) wait(s *endState, i int) bool {
+// awaitStamp is the step of a participant that waits until the stamp of a block, xo in
+// docs/memory.md, is cleared. It returns false, because the step is not enabled. But a reaper,
+// which waits in a finaliser of step 7 of a recovery, makes a nested pass if a participant has died
+// since.
+func (c Ends) awaitStamp(s *endState, i int) bool {
 	if i < workers || c.Bug == NoNestedPass || s.unreaped() == s.r.pub && !s.woken() {
 		return false
 	}

@@ -10,7 +10,7 @@ func (c Ends) reap(s *endState, i int) bool {
 		*r = recovery{set: s.unreaped()}
 		p.pc = eReapLook
 	case eReapLook: // step 3
-		c.look(s, i)
+		c.examineRing(s, i)
 	case eReapSlots:
 		sl := &s.q[r.k]
 		switch {
@@ -38,7 +38,7 @@ func (c Ends) reap(s *endState, i int) bool {
 			w.clear()
 		}
 		if p.nextStep(r, endBlocks, eReapBits) {
-			c.ends(s, i, r.pass != 0)
+			c.endPass(s, i, r.pass != 0)
 		}
 	case eReapWait:
 		if s.unreaped() == r.set && !s.woken() {
@@ -63,9 +63,9 @@ func (c Ends) reap(s *endState, i int) bool {
 	return true
 }
 
-// ends completes a pass of reaper i. A nested pass returns to the finaliser. A first pass
+// endPass completes a pass of reaper i. A nested pass returns to the finaliser. A first pass
 // continues with step 7, or, if again is true, waits and starts again.
-func (c Ends) ends(s *endState, i int, again bool) {
+func (c Ends) endPass(s *endState, i int, again bool) {
 	r := &s.r
 	if s.nested {
 		waits := r.waits
@@ -86,12 +86,12 @@ func (c Ends) ends(s *endState, i int, again bool) {
 	r.pub, r.waits = r.set, 0
 }
 
-// look performs a step of the reaper i: it determines whether a dead participant holds the
+// examineRing performs a step of the reaper i: it determines whether a dead participant holds the
 // current ring and the ring stays allocated, and moves to the next ring. The bit of a
 // participant that was about to notify the ring may have been set too late to keep it. A living
 // lane that has stamped the ring FREE and not GONE does not know either. In that case the pass
 // ends and starts again after the stamp is cleared.
-func (c Ends) look(s *endState, i int) {
+func (c Ends) examineRing(s *endState, i int) {
 	r, p := &s.r, &s.p[i]
 	w := &s.w[r.k*2+1]
 	stays := w.alloc && (w.own&r.set != 0 || c.Bug == NoHold)
@@ -102,7 +102,7 @@ func (c Ends) look(s *endState, i int) {
 		case c.Bug != FreeStays:
 			r.waits |= 1 << (r.k*2 + 1)
 			r.k = 0
-			c.ends(s, i, true)
+			c.endPass(s, i, true)
 			return
 		}
 	}

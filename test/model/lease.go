@@ -339,7 +339,7 @@ func (c Lease) step(s *leaseState, i int) {
 	case lsHead:
 		p.tk, p.pc = s.head, lsLook
 	case lsLook:
-		c.look(s, i)
+		c.examineSlot(s, i)
 	case lsMove:
 		if s.head == p.tk {
 			s.head++
@@ -466,9 +466,9 @@ func (s *leaseState) claim(i int, tk uint8) {
 	p.older, p.tk, p.ended = 0, tk, false
 }
 
-// look performs a step in s of consumer i: it examines the slot at the head and sets the next
-// step.
-func (c Lease) look(s *leaseState, i int) {
+// examineSlot performs a step in s of consumer i: it examines the slot at the head and sets the
+// next step.
+func (c Lease) examineSlot(s *leaseState, i int) {
 	p := &s.a[i]
 	w, lap := *s.slot(p.tk), leaseLap(p.tk)
 	switch {

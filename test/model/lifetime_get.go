@@ -11,7 +11,7 @@ func (c Lifetime) get(s *lifeState, i int) bool {
 		p.h = s.head
 		p.pc = getTake
 	case getTake:
-		return c.take(s, i)
+		return c.examineSlot(s, i)
 	case getHelp:
 		s.helpHead(p.h)
 		p.pc = getHead
@@ -111,9 +111,9 @@ func (c Lifetime) got(s *lifeState, i int, left uint8) {
 	c.advance(s, i)
 }
 
-// take performs a step of participant i's get: it examines the slot of the ticket. It returns
-// false if a put is still writing the slot.
-func (c Lifetime) take(s *lifeState, i int) bool {
+// examineSlot performs a step of participant i's get: it examines the slot of the ticket. It
+// returns false if a put is still writing the slot.
+func (c Lifetime) examineSlot(s *lifeState, i int) bool {
 	p := &s.p[i]
 	sl := &s.q[p.h%slots]
 	lap := p.h / slots

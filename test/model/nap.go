@@ -204,7 +204,7 @@ func (c Nap) step(s *napState, i int) bool {
 	case p.pc >= aWait:
 		return c.answer(s, p)
 	case p.pc >= nParked:
-		return c.wait(s, p, i)
+		return c.stepParked(s, p, i)
 	}
 	return c.rest(s, p, i)
 }
@@ -289,10 +289,10 @@ func (c Nap) rest(s *napState, p *napActor, i int) bool {
 	return true
 }
 
-// wait performs the next step in s of goroutine i, with state p, from parking on, or of the
+// stepParked performs the next step in s of goroutine i, with state p, from parking on, or of the
 // parker's answer to a message: it publishes one for the napper within its process. It returns
 // false while the goroutine is parked.
-func (c Nap) wait(s *napState, p *napActor, i int) bool {
+func (c Nap) stepParked(s *napState, p *napActor, i int) bool {
 	switch p.pc {
 	case nParked:
 		if !s.woken[i] {

@@ -184,9 +184,9 @@ func (c News) store(s *newsState, i int) bool {
 		s.owner = uint8(i + 1)
 		p.pc = nwLook
 	case nwLook:
-		c.look(s, p)
+		c.decideDrop(s, p)
 	case nwTake:
-		c.take(s, p)
+		c.dropMessage(s, p)
 	case nwTaken:
 		s.slots[p.ticket] = newsGone
 		p.pc = nwLook
@@ -223,8 +223,8 @@ func (c News) store(s *newsState, i int) bool {
 	return true
 }
 
-// look performs a step in s of writer p: it decides whether there is a message to drop.
-func (c News) look(s *newsState, p *newsActor) {
+// decideDrop performs a step in s of writer p: it decides whether there is a message to drop.
+func (c News) decideDrop(s *newsState, p *newsActor) {
 	p.pc = nwClaim
 	if p.stored {
 		p.pc = nwTell
@@ -236,9 +236,9 @@ func (c News) look(s *newsState, p *newsActor) {
 	}
 }
 
-// take performs a step in s of writer p: it removes the message at the head, or skips a message
-// that is gone. A message that is being written, even by a dead writer, ends the dropping.
-func (c News) take(s *newsState, p *newsActor) {
+// dropMessage performs a step in s of writer p: it removes the message at the head, or skips a
+// message that is gone. A message that is being written, even by a dead writer, ends the dropping.
+func (c News) dropMessage(s *newsState, p *newsActor) {
 	if s.head < s.tail {
 		switch s.slots[s.head] {
 		case newsFull:

@@ -206,7 +206,7 @@ func (c Notice) doubts(s *noticeState, i int) bool {
 	return false
 }
 
-func (c Notice) take(s *noticeState, i int) bool {
+func (c Notice) takeLock(s *noticeState, i int) bool {
 	if s.lock != 0 && (s.p[s.lock-1].fate != gone || c.Bug == NoSteal) && c.Bug != StealLiving {
 		return false
 	}
@@ -234,7 +234,7 @@ func (c Notice) step(s *noticeState, i int) bool {
 		p.pc = nLock
 	case nLock:
 		switch {
-		case c.take(s, i):
+		case c.takeLock(s, i):
 			p.pc = nSeen
 		case c.Bug == StopAtDead:
 			p.watch = [watched]uint8{}
@@ -261,7 +261,7 @@ func (c Notice) step(s *noticeState, i int) bool {
 		}
 		p.link()
 	case nLink:
-		c.look(s, i)
+		c.findWatched(s, i)
 	case nOpen: // opens the pidfd by process ID
 		p.other[p.n] = s.p[p.watch[p.n]-1].fate == gone
 		if p.pc = nProof; c.Bug == NumberTrusted {
@@ -317,11 +317,11 @@ func (c Notice) reap(s *noticeState, i int) {
 	}
 }
 
-// look performs a step in s of participant i: it reads one seat of the table to find the next
-// living participant to watch. It announces a dead one, and reaps it if no other participant is
-// reaping. Otherwise the walk continues after that seat, so that it does not spin on a seat that
+// findWatched performs a step in s of participant i: it reads one seat of the table to find the
+// next living participant to watch. It announces a dead one, and reaps it if no other participant
+// is reaping. Otherwise the walk continues after that seat, so that it does not spin on a seat that
 // is about to become free.
-func (c Notice) look(s *noticeState, i int) {
+func (c Notice) findWatched(s *noticeState, i int) {
 	p := &s.p[i]
 	k := (i + int(p.k)) % members
 	if c.Bug == NoWalk && p.k > watched {
@@ -402,7 +402,7 @@ func (c Notice) door(s *noticeState, i int) bool {
 	p := &s.p[i]
 	switch p.pc {
 	case nJoinLock, nLeaveLock:
-		if !c.take(s, i) {
+		if !c.takeLock(s, i) {
 			return false
 		}
 		switch p.pc++; {

@@ -208,7 +208,7 @@ func (c RWMutex) writeStep(s *rwState, i int) bool {
 		if s.word.holder != 0 && !c.orphan(s) {
 			return false
 		}
-		c.take(s, i)
+		c.takeLock(s, i)
 		if p.pc = rwDrain; c.Bug == DrainFirst {
 			p.pc = rwFirst
 		}
@@ -249,7 +249,7 @@ func (c RWMutex) writeStep(s *rwState, i int) bool {
 	return true
 }
 
-func (c RWMutex) take(s *rwState, i int) {
+func (c RWMutex) takeLock(s *rwState, i int) {
 	p := &s.p[i]
 	p.was = s.word
 	p.told = s.word.holder != 0 && c.Bug != RWNotTold

@@ -154,7 +154,7 @@ func (c Semaphore) step(s *semState, i int) bool {
 		c.redo(s, p.from)
 		p.from, p.pc = lockWord{}, sLook
 	case sLook:
-		c.look(s, i)
+		c.decideAction(s, i)
 	case sSettle:
 		s.shares[p.seat].count = 0
 		if c.Bug == BlindSettle {
@@ -196,9 +196,9 @@ func (c Semaphore) redo(s *semState, dead lockWord) {
 	}
 }
 
-// look performs a step in s of participant i, which holds the lock: it decides on the action and
-// performs the first of its two writes.
-func (c Semaphore) look(s *semState, i int) {
+// decideAction performs a step in s of participant i, which holds the lock: it decides on the
+// action and performs the first of its two writes.
+func (c Semaphore) decideAction(s *semState, i int) {
 	p, mine := &s.p[i], s.shares[i]
 	stale := mine.epoch != p.epoch && c.Bug != ForgetShare
 	if seat, found := c.shareOfDead(s); found && !p.release && (s.word.permits == 0 || stale) {

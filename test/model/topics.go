@@ -95,7 +95,7 @@ func (c Topics) steps(s topicState, emit func(topicState)) {
 		if n := s; s.pubs[i].lives() && c.publish(&n, i) {
 			emit(n)
 		}
-		if n := s; c.wait(&n, i) {
+		if n := s; c.stepWaiter(&n, i) {
 			emit(n)
 		}
 	}
@@ -171,9 +171,9 @@ func (c Topics) ring(s *topicState, p *topicActor, set uint8) {
 	}
 }
 
-// wait performs the next step in s of the goroutine that waits for the messages of ring i. It
+// stepWaiter performs the next step in s of the goroutine that waits for the messages of ring i. It
 // returns false while the goroutine is parked.
-func (c Topics) wait(s *topicState, i int) bool {
+func (c Topics) stepWaiter(s *topicState, i int) bool {
 	p := &s.waiters[i]
 	switch p.pc {
 	case tTry:

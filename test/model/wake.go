@@ -134,7 +134,7 @@ func (c Wake) steps(s wakeState, emit func(wakeState)) {
 	}
 	for i := range s.w {
 		if n := s; s.runs(int(homeOf[i])) {
-			step(&n, &n.w[i], n.w[i].pc != wPick && c.wait(&n, i))
+			step(&n, &n.w[i], n.w[i].pc != wPick && c.stepWaiter(&n, i))
 		}
 	}
 	for i := range s.bell {
@@ -270,9 +270,9 @@ func (c Wake) publish(s *wakeState, r *waker) bool {
 	return true
 }
 
-// wait performs the next step in s of goroutine i, which waits for a message. It returns false
-// if the goroutine is parked, waits for the lock of the queue, or has ended.
-func (c Wake) wait(s *wakeState, i int) bool {
+// stepWaiter performs the next step in s of goroutine i, which waits for a message. It returns
+// false if the goroutine is parked, waits for the lock of the queue, or has ended.
+func (c Wake) stepWaiter(s *wakeState, i int) bool {
 	p, bit := &s.w[i], uint8(1)<<homeOf[i]
 	switch p.pc {
 	case wTry:

@@ -140,8 +140,8 @@ func (s *watchState) census() watchCensus {
 	return n
 }
 
-// look returns the participants that have left or are known to be dead, as a bit set.
-func (s *watchState) look() (gone uint8) {
+// findGone returns the participants that have left or are known to be dead, as a bit set.
+func (s *watchState) findGone() (gone uint8) {
 	gone = s.said
 	for i := range s.l {
 		if s.l[i].dead() {
@@ -164,7 +164,7 @@ func (c Watch) watch(s *watchState, i int) bool {
 	switch w.pc {
 	case waCensus:
 		if w.pc = waLook; c.Bug == CensusLate {
-			w.knows = s.look()
+			w.knows = s.findGone()
 			break
 		}
 		w.seen = s.census()
@@ -173,7 +173,7 @@ func (c Watch) watch(s *watchState, i int) bool {
 			w.seen = s.census()
 			break
 		}
-		w.knows = s.look()
+		w.knows = s.findGone()
 	case waFirst:
 		park(waSetBit)
 	case waSetBit:
