@@ -32,7 +32,7 @@ func faulty(name string, deed func(w *locker, ctx context.Context) error) *shoal
 
 var (
 	getsTwice = faulty("gets twice", func(w *locker, ctx context.Context) error {
-		return w.take(func() (numberedTensor, error) {
+		return w.takeTensor(func() (numberedTensor, error) {
 			v, err := w.Queue.TryGet()
 			if err == nil {
 				w.pen.write(gets, v.ID)
@@ -219,7 +219,7 @@ func TestStorm_NoticesWhatGoesWrong(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.rage(t.Context()); err != nil {
+			if err := s.runTwice(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			ipc.Unlink("left")
@@ -241,7 +241,7 @@ func TestStorm_FindsNothingWhereAllIsWell(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.rage(t.Context()); err != nil {
+			if err := s.runTwice(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if s.seen.wrong() != 0 || s.seen.Kills+s.seen.Early < 5 {

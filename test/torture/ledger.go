@@ -51,8 +51,8 @@ func newLedger(path string) (*ledger, error) {
 	return &ledger{f: f, known: make(map[int]bool)}, nil
 }
 
-// all returns the entries so far. The caller must not change them.
-func (l *ledger) all() []entry {
+// readEntries returns the entries so far. The caller must not change them.
+func (l *ledger) readEntries() []entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.fetch()

@@ -213,9 +213,9 @@ func (w *locker) putNumbered(put func(numberedTensor) error) error {
 	return errors.Join(forgive(err), v.T.Close())
 }
 
-// take calls get, verifies and closes the numbered tensor, and records the result in the ledger.
-// It is no error if get finds none.
-func (w *locker) take(get func() (numberedTensor, error)) error {
+// takeTensor calls get, verifies and closes the numbered tensor, and records the result in the
+// ledger. It is no error if get finds none.
+func (w *locker) takeTensor(get func() (numberedTensor, error)) error {
 	w.pen.write(takes, 0)
 	v, err := get()
 	if err != nil {
@@ -238,7 +238,7 @@ func (w *locker) put(ctx context.Context) error {
 func (w *locker) get(ctx context.Context) error {
 	ctx, cancel := w.brief(ctx)
 	defer cancel()
-	return w.take(func() (numberedTensor, error) { return w.Queue.Get(ctx) })
+	return w.takeTensor(func() (numberedTensor, error) { return w.Queue.Get(ctx) })
 }
 
 // send sends a numbered tensor to the other end of the pipe, which sends it back.
@@ -251,7 +251,7 @@ func (w *locker) send(ctx context.Context) error {
 func (w *locker) receive(ctx context.Context) error {
 	ctx, cancel := w.brief(ctx)
 	defer cancel()
-	return w.take(func() (numberedTensor, error) { return w.Pipe.Recv(ctx) })
+	return w.takeTensor(func() (numberedTensor, error) { return w.Pipe.Recv(ctx) })
 }
 
 // wait waits in the Cond for a short time, or notifies its waiters.
@@ -357,7 +357,7 @@ func lockerStorm(s *storm, work *shoal.Func[lockJob]) (err error) {
 	})
 	stop()
 	err = forgive(<-echo, context.Canceled)
-	all := s.book.all()
+	all := s.book.readEntries()
 	for what, most := range map[uint64]int{theMutex: 1, theWriter: 1, thePermits: permits} {
 		alone(s, all, what, most)
 	}

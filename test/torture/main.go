@@ -45,11 +45,11 @@ func run(ctx context.Context) error {
 	most := flag.Duration("time", 15*time.Minute, "how long it goes on")
 	flag.Parse()
 	if *one != "" {
-		return blow(ctx, *one, *deaths, *seed)
+		return runStorm(ctx, *one, *deaths, *seed)
 	}
 	t.end = t.end.Add(*most)
 	before := filesLeft()
-	err := t.all(ctx, *seed)
+	err := t.runStorms(ctx, *seed)
 	t.sum.Files = max(t.sum.Files, len(filesLeft())-len(before)) // storms have counted their own
 	line, failed := json.Marshal(t.sum)
 	fmt.Printf("%s\n", line)
@@ -67,9 +67,9 @@ type torture struct {
 	sum            tally
 }
 
-// all runs the storms in turn until the time is over, each followed by a storm on rings and a
+// runStorms runs the storms in turn until the time is over, each followed by a storm on rings and a
 // test with garbage. Each kind runs at least once. It returns the errors of the programs.
-func (t *torture) all(ctx context.Context, seed uint64) (failed error) {
+func (t *torture) runStorms(ctx context.Context, seed uint64) (failed error) {
 	long := time.Until(t.end) > 10*time.Minute
 	withPython := interpreter() != ""
 	if !withPython {
@@ -81,16 +81,16 @@ func (t *torture) all(ctx context.Context, seed uint64) (failed error) {
 		if s.full && (!long || n >= len(storms)) || s.name == "python" && !withPython {
 			continue
 		}
-		failed = errors.Join(failed, t.have(ctx, "/proc/self/exe", "-storm", s.name, "-seed", at))
+		failed = errors.Join(failed, t.runProgram(ctx, "/proc/self/exe", "-storm", s.name, "-seed", at))
 		if t.rings != "" {
-			failed = errors.Join(failed, t.have(ctx, t.rings, "storm", "-kills", "400", "-seed", at))
+			failed = errors.Join(failed, t.runProgram(ctx, t.rings, "storm", "-kills", "400", "-seed", at))
 		}
 		if t.histories != "" {
 			failed = errors.Join(failed,
-				t.have(ctx, t.histories, "-sessions", "6", "-kills", "2", "-seed", at, "-out", os.TempDir()))
+				t.runProgram(ctx, t.histories, "-sessions", "6", "-kills", "2", "-seed", at, "-out", os.TempDir()))
 		}
 		if t.garbage != "" {
-			failed = errors.Join(failed, t.have(ctx, t.garbage, "-test.run", "^TestScribble_NobodyCrashesOrHangs$",
+			failed = errors.Join(failed, t.runProgram(ctx, t.garbage, "-test.run", "^TestScribble_NobodyCrashesOrHangs$",
 				"-test.timeout", "30m", "-scribble.trials", "40", "-scribble.seed", at, "-scribble.json"))
 		}
 		fmt.Fprintf(os.Stderr, "%v left: %d kills, %d stops, %d births, %d words of garbage\n",
@@ -99,9 +99,9 @@ func (t *torture) all(ctx context.Context, seed uint64) (failed error) {
 	return errors.Join(failed, ctx.Err())
 }
 
-// have runs a program that prints a tally as a line of JSON and adds it to the total. It returns an
-// error if the program fails, or if the tally shows that nothing was done.
-func (t *torture) have(ctx context.Context, program string, args ...string) (failed error) {
+// runProgram runs a program that prints a tally as a line of JSON and adds it to the total. It
+// returns an error if the program fails, or if the tally shows that nothing was done.
+func (t *torture) runProgram(ctx context.Context, program string, args ...string) (failed error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

@@ -207,7 +207,7 @@ func clientStorm(s *storm, work *shoal.Func[clientJob]) error {
 	ctx, cancel := s.timeoutContext()
 	defer cancel()
 	err = errors.Join(err, audit(ctx), forgive(j.Mutex.Lock(ctx), ipc.ErrOwnerDied))
-	all := s.book.all()
+	all := s.book.readEntries()
 	alone(s, all, theManagersMutex, 1)
 	a, doubtful := accounts(all)
 	for {
@@ -224,7 +224,7 @@ func clientStorm(s *storm, work *shoal.Func[clientJob]) error {
 	if ctx.Err() != nil {
 		s.wrong(&s.seen.Hangs, 1, "the manager does not answer: %v", err)
 	}
-	least, most := a.take(counted)
+	least, most := a.removeEntries(counted)
 	if count < least || count > most {
 		s.wrong(&s.seen.Lost, 1, "%d additions, want %d to %d", count, least, most)
 	}
@@ -233,9 +233,9 @@ func clientStorm(s *storm, work *shoal.Func[clientJob]) error {
 		m.Close())
 }
 
-// take removes the entries with IDs that have the given bit, and returns the numbers of their
-// puts that had ended and that had begun.
-func (a account) take(bit uint64) (ended, begun int) {
+// removeEntries removes the entries with IDs that have the given bit, and returns the numbers of
+// their puts that had ended and that had begun.
+func (a account) removeEntries(bit uint64) (ended, begun int) {
 	for id := range a.begun {
 		if id&bit != 0 {
 			begun++
@@ -289,7 +289,7 @@ func bereave(s *storm) error {
 		err = g.Close()
 	}
 	orphans := 0
-	for _, e := range s.book.all() {
+	for _, e := range s.book.readEntries() {
 		if e.ID == orphan {
 			orphans++
 		}

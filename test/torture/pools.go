@@ -80,7 +80,7 @@ func (t *tasker) apply(ctx context.Context) {
 	t.result(task.ID, v, err)
 }
 
-func (t *tasker) all(ctx context.Context) {
+func (t *tasker) mapTasks(ctx context.Context) {
 	tasks := t.tasks(12)
 	out, err := t.work.Map(ctx, t.p, tasks)
 	if err != nil {
@@ -125,7 +125,7 @@ func taskStorm(s *storm, work *pool.Func[poolTask, numberedTensor]) error {
 	}
 	over := make(chan struct{})
 	var callers sync.WaitGroup
-	for _, call := range []func(context.Context){t.apply, t.apply, t.apply, t.all, t.asTheyCome} {
+	for _, call := range []func(context.Context){t.apply, t.apply, t.apply, t.mapTasks, t.asTheyCome} {
 		callers.Go(func() {
 			for {
 				call(s.ctx)
@@ -140,7 +140,7 @@ func taskStorm(s *storm, work *pool.Func[poolTask, numberedTensor]) error {
 		})
 	}
 	if s.deaths == 0 {
-		s.eventually(func() bool { return len(s.book.all()) > 100 })
+		s.eventually(func() bool { return len(s.book.readEntries()) > 100 })
 	}
 	s.hunt()
 	s.progress()

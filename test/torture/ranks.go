@@ -126,7 +126,7 @@ func rankRound(s *storm, work *shoal.Func[rankJob], round uint64) error {
 		}
 		groups[r].Wait()
 	}
-	blamed := slices.DeleteFunc(slices.Clone(s.book.all()), func(e entry) bool {
+	blamed := slices.DeleteFunc(slices.Clone(s.book.readEntries()), func(e entry) bool {
 		return e.What != blames || e.ID != round<<8|uint64(victim)
 	})
 	if len(blamed) != worldSize-1 {

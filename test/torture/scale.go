@@ -74,7 +74,7 @@ func turnoverStorm(s *storm) error {
 	s.keep(n, func(g *shoal.Group, number uint64) *shoal.Process {
 		return crowdWork.Go(g, crowdJob{number, s.path, q, count})
 	})
-	a, doubtful := accounts(s.book.all())
+	a, doubtful := accounts(s.book.readEntries())
 	for {
 		id, failed := q.TryGet()
 		if failed != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/shoal-mp/shoal/internal/sys"
 )
 
-// A stormKind is a kind of storm. blow starts the processes, kills them and checks the result;
+// A stormKind is a kind of storm. runStorm starts the processes, kills them and checks the result;
 // it runs once without deaths before that.
 type stormKind struct {
 	name   string
@@ -72,9 +72,9 @@ type storm struct {
 	violate []string
 }
 
-// blow runs the storm with this name and prints its tally. deaths is 0 for the usual number. It
+// runStorm runs the storm with this name and prints its tally. deaths is 0 for the usual number. It
 // returns an error if there is a violation or no such storm.
-func blow(ctx context.Context, name string, deaths int, seed uint64) error {
+func runStorm(ctx context.Context, name string, deaths int, seed uint64) error {
 	i := slices.Index(stormNames(), name)
 	if i < 0 {
 		return fmt.Errorf("storm %q: there are %q", name, stormNames())
@@ -86,7 +86,7 @@ func blow(ctx context.Context, name string, deaths int, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.rage(ctx), s.report())
+	return errors.Join(s.runTwice(ctx), s.report())
 }
 
 func (k stormKind) begin(deaths int, seed uint64, patience time.Duration) (*storm, error) {
@@ -95,10 +95,10 @@ func (k stormKind) begin(deaths int, seed uint64, patience time.Duration) (*stor
 		rand: rand.New(rand.NewPCG(seed, 0)), dead: make(map[int]bool), patience: patience}, err
 }
 
-// rage runs the storm twice. The first run has no deaths; afterwards, this process has opened
-// the descriptors that it keeps. Violations are recorded; the error is one of the ledger. rage
+// runTwice runs the storm twice. The first run has no deaths; afterwards, this process has opened
+// the descriptors that it keeps. Violations are recorded; the error is one of the ledger. runTwice
 // removes the storm's directory. A storm that hangs ends the process.
-func (s *storm) rage(ctx context.Context) error {
+func (s *storm) runTwice(ctx context.Context) error {
 	defer os.RemoveAll(s.dir)
 	defer closePen(s.path)
 	limit := 4*s.patience + time.Duration(s.deaths)*time.Second
@@ -261,8 +261,8 @@ func (s *storm) hunt(spare ...int) {
 // of the patience.
 func (s *storm) goOn() {
 	if s.pace > 0 {
-		was := len(s.book.all())
-		s.eventually(func() bool { return len(s.book.all()) >= was+s.pace })
+		was := len(s.book.readEntries())
+		s.eventually(func() bool { return len(s.book.readEntries()) >= was+s.pace })
 	}
 }
 
@@ -361,7 +361,7 @@ func (s *storm) keep(n int, start func(g *shoal.Group, number uint64) *shoal.Pro
 		})
 	}
 	if s.deaths == 0 {
-		s.eventually(func() bool { return len(s.book.all()) > 100 })
+		s.eventually(func() bool { return len(s.book.readEntries()) > 100 })
 	}
 	s.hunt(spare...)
 	s.progress()
@@ -388,8 +388,8 @@ func (s *storm) ended(p *shoal.Process) {
 
 // progress records a violation unless the survivors still make progress after all deaths.
 func (s *storm) progress() {
-	was := len(s.book.all())
-	if !s.eventually(func() bool { return len(s.book.all()) > was+20 }) {
+	was := len(s.book.readEntries())
+	if !s.eventually(func() bool { return len(s.book.readEntries()) > was+20 }) {
 		s.wrong(&s.seen.Hangs, 1, "nobody gets on after the last death")
 	}
 }
