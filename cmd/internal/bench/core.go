@@ -66,7 +66,7 @@ func handleRows(ctx context.Context, h *environment) (group, error) {
 			},
 			{
 				Name: "queue_batch", Unit: PerSecond,
-				Ours:   each(1./queueBatch, p.measureRate(order{Work: "queue_batch", Rounds: h.spinRounds(10_000)})),
+				Ours:   divideProbe(1./queueBatch, p.measureRate(order{Work: "queue_batch", Rounds: h.spinRounds(10_000)})),
 				Floor:  bare,
 				Target: atLeast(12e6, "12 M/s"),
 				Peer:   &peerWork{op: "numbers_in_lists_per_s", Size: queueBatch, Rounds: h.scaleRounds(5_000)},
@@ -190,7 +190,7 @@ func memoryRows(ctx context.Context, h *environment) (group, error) {
 }
 
 func reapRows(ctx context.Context, h *environment) (group, error) {
-	r := &reaping{h: h, blocks: h.scaleRounds(64 * kib)}
+	r := &reclaimProbe{h: h, blocks: h.scaleRounds(64 * kib)}
 	return group{rounds: 5, cases: []Case{{
 		Name: "reap_64k_blocks", Unit: Nanoseconds,
 		Ours:   &Probe{Measure: r.measure},
@@ -200,7 +200,7 @@ func reapRows(ctx context.Context, h *environment) (group, error) {
 }
 
 func deathRows(context.Context, *environment) (group, error) {
-	row := func(name string, d *dying) Case {
+	row := func(name string, d *deathProbe) Case {
 		return Case{
 			Name: name, Unit: Nanoseconds,
 			Ours:   &Probe{Measure: d.measure},
@@ -210,7 +210,7 @@ func deathRows(context.Context, *environment) (group, error) {
 		}
 	}
 	return group{rounds: 21, cases: []Case{
-		row("death_to_survivor", new(dying)),
-		row("death_to_receiver", &dying{queue: true}),
+		row("death_to_survivor", new(deathProbe)),
+		row("death_to_receiver", &deathProbe{queue: true}),
 	}}, nil
 }

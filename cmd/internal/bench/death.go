@@ -12,16 +12,16 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A bequest is passed to the process that will be killed: a lock, and the only sending end of a
+// A victimArgs is passed to the process that will be killed: a lock, and the only sending end of a
 // queue.
-type bequest struct {
+type victimArgs struct {
 	Mutex *ipc.Mutex
 	Out   *ipc.Sender[int]
 	Ready *ipc.Sender[int]
 }
 
 // testator holds the lock and the sending end until it is killed.
-var testator = shoal.Register("bench testator", func(ctx context.Context, _ int, in bequest) error {
+var testator = shoal.Register("bench testator", func(ctx context.Context, _ int, in victimArgs) error {
 	defer in.Out.Close()
 	if err := errors.Join(in.Mutex.Lock(ctx), in.Ready.Put(ctx, 0)); err != nil {
 		return err
@@ -30,23 +30,23 @@ var testator = shoal.Register("bench testator", func(ctx context.Context, _ int,
 	return context.Cause(ctx)
 })
 
-// An heir is passed to the surviving process. It waits for a message if it has a receiving end and
-// for the lock otherwise.
-type heir struct {
+// survivorArgs is passed to the surviving process. It waits for a message if it has a receiving end
+// and for the lock otherwise.
+type survivorArgs struct {
 	Mutex *ipc.Mutex
 	In    *ipc.Receiver[int]
-	Said  *ipc.Sender[heard] // gets an empty value before the wait and the result after it
+	Said  *ipc.Sender[deathReport] // gets an empty value before the wait and the result after it
 }
 
-// heard is the death notification that a survivor received.
-type heard struct {
+// deathReport is the death notification that a survivor received.
+type deathReport struct {
 	PID int
 	At  time.Duration // monotonic clock
 }
 
-var survivor = shoal.Register("bench survivor", func(ctx context.Context, _ int, in heir) (err error) {
+var survivor = shoal.Register("bench survivor", func(ctx context.Context, _ int, in survivorArgs) (err error) {
 	defer in.Said.Close()
-	if err := in.Said.Put(ctx, heard{}); err != nil {
+	if err := in.Said.Put(ctx, deathReport{}); err != nil {
 		return err
 	}
 	if in.In != nil {
@@ -59,19 +59,19 @@ var survivor = shoal.Register("bench survivor", func(ctx context.Context, _ int,
 	if !ok {
 		return fmt.Errorf("survivor received no death notification: %w", err)
 	}
-	return in.Said.Put(ctx, heard{peer.PID, at})
+	return in.Said.Put(ctx, deathReport{peer.PID, at})
 })
 
-// A dying measures how long after a process's death the kernel and a surviving process are
+// A deathProbe measures how long after a process's death the kernel and a surviving process are
 // notified of it. Each measurement starts both processes and kills the one while the other waits
 // for it. The measuring process is older than both, so it must observe the death, reap the
 // process and wake the survivor: the longest notification path.
-type dying struct {
+type deathProbe struct {
 	queue bool // wait for a message, not for the lock
-	killing
+	deathNotice
 }
 
-func (d *dying) measure(ctx context.Context) (ns float64, err error) {
+func (d *deathProbe) measure(ctx context.Context) (ns float64, err error) {
 	mutex, err := ipc.NewMutex()
 	if err != nil {
 		return 0, err
@@ -88,7 +88,7 @@ func (d *dying) measure(ctx context.Context) (ns float64, err error) {
 	}
 	defer ready.Close()
 	start := func(g *shoal.Group) *shoal.Process {
-		return testator.Go(g, bequest{mutex, q.Sender(), ready.Sender()})
+		return testator.Go(g, victimArgs{mutex, q.Sender(), ready.Sender()})
 	}
 	err = runDoomed(ctx, start, func(alive context.Context, p *shoal.Process) error {
 		if _, err := ready.Get(alive); err != nil {
@@ -97,7 +97,7 @@ func (d *dying) measure(ctx context.Context) (ns float64, err error) {
 		if err := q.Sender().Close(); err != nil {
 			return err
 		}
-		h := heir{Mutex: mutex}
+		h := survivorArgs{Mutex: mutex}
 		if d.queue {
 			h.In = q.Receiver()
 		}
@@ -109,8 +109,8 @@ func (d *dying) measure(ctx context.Context) (ns float64, err error) {
 
 // killAndWait starts the survivor with the argument h, waits until it is parked, and kills p. It
 // returns the nanoseconds from the kill until the survivor has received the death notification.
-func (d *dying) killAndWait(ctx context.Context, p *shoal.Process, h heir) (ns float64, err error) {
-	said, err := ipc.NewQueue[heard](1)
+func (d *deathProbe) killAndWait(ctx context.Context, p *shoal.Process, h survivorArgs) (ns float64, err error) {
+	said, err := ipc.NewQueue[deathReport](1)
 	if err != nil {
 		return 0, err
 	}

@@ -169,7 +169,7 @@ func draw(seed uint64) stdimage.Image {
 	var planes [3][imageSide * imageSide]float64
 	for c := range planes {
 		for size, height := 2, 20.; size <= 32; size, height = size*2, height*1.62 {
-			addSlopes(planes[c][:], size, height, r)
+			addNoise(planes[c][:], size, height, r)
 		}
 	}
 	for i := range imageSide * imageSide {
@@ -181,10 +181,10 @@ func draw(seed uint64) stdimage.Image {
 	return im
 }
 
-// addSlopes adds random slopes to an image plane of imageSide×imageSide values: the bilinear
+// addNoise adds random slopes to an image plane of imageSide×imageSide values: the bilinear
 // interpolation of normally distributed heights, with the standard deviation height, at the
 // corners of cells of size×size pixels.
-func addSlopes(plane []float64, size int, height float64, r *rand.Rand) {
+func addNoise(plane []float64, size int, height float64, r *rand.Rand) {
 	n := imageSide/size + 2
 	knots := make([]float64, n*n)
 	for i := range knots {

@@ -10,9 +10,9 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A party is shared by many processes that do the same work in rounds. Puts or Turns selects the
-// work; [party.start] sets the other fields.
-type party struct {
+// roundsArgs is shared by many processes that do the same work in rounds. Puts or Turns selects the
+// work; [roundsArgs.start] sets the other fields.
+type roundsArgs struct {
 	Barrier *ipc.Barrier    // of all processes and the measuring one; starts a round
 	Queue   *ipc.Queue[int] // unused if Turns is set
 	Puts    int             // numbers put by each process in a round, or 0
@@ -20,7 +20,7 @@ type party struct {
 }
 
 // guest takes part in rounds until the barrier is aborted.
-var guest = shoal.Register("bench guest", func(ctx context.Context, rank int, p party) error {
+var guest = shoal.Register("bench guest", func(ctx context.Context, rank int, p roundsArgs) error {
 	for {
 		_, err := p.Barrier.Wait(ctx)
 		for i := 0; i < p.Puts && err == nil; i++ {
@@ -41,7 +41,7 @@ var guest = shoal.Register("bench guest", func(ctx context.Context, rank int, p 
 // start creates the shared objects and starts n processes that take part in rounds. The fields
 // Puts and Turns must be set before. The caller must call end, which stops the processes and
 // closes the objects; it is nil if start fails.
-func (p *party) start(ctx context.Context, n int) (end func() error, err error) {
+func (p *roundsArgs) start(ctx context.Context, n int) (end func() error, err error) {
 	if p.Barrier, err = ipc.NewBarrier(n + 1); err != nil {
 		return nil, err
 	}
@@ -59,8 +59,8 @@ func (p *party) start(ctx context.Context, n int) (end func() error, err error) 
 }
 
 // measureRound starts a round and returns the nanoseconds of its p.Turns barrier turns.
-// [party.start] must have started the other processes.
-func (p *party) measureRound(ctx context.Context) (float64, error) {
+// [roundsArgs.start] must have started the other processes.
+func (p *roundsArgs) measureRound(ctx context.Context) (float64, error) {
 	if _, err := p.Barrier.Wait(ctx); err != nil {
 		return 0, err
 	}
@@ -77,11 +77,11 @@ func (p *party) measureRound(ctx context.Context) (float64, error) {
 // included. The row's value is the time divided by n.
 func barrierRow(n int) func(context.Context, *environment) (group, error) {
 	return func(ctx context.Context, h *environment) (group, error) {
-		p := &party{Turns: h.scaleRounds(1000)}
+		p := &roundsArgs{Turns: h.scaleRounds(1000)}
 		end, err := p.start(ctx, n-1)
 		c := Case{
 			Name: fmt.Sprintf("barrier_%d", n), Unit: Nanoseconds,
-			Ours:   each(float64(p.Turns*n), &Probe{Measure: p.measureRound}),
+			Ours:   divideProbe(float64(p.Turns*n), &Probe{Measure: p.measureRound}),
 			Target: atMost(15_000, "15 µs"),
 		}
 		if n <= 8 { // each process of the peer needs hundreds of MB
@@ -95,7 +95,7 @@ func barrierRow(n int) func(context.Context, *environment) (group, error) {
 // receives from n others.
 func producersRow(n int, target Target) func(context.Context, *environment) (group, error) {
 	return func(ctx context.Context, h *environment) (group, error) {
-		p := &party{Puts: h.scaleRounds(400_000) / n}
+		p := &roundsArgs{Puts: h.scaleRounds(400_000) / n}
 		end, err := p.start(ctx, n)
 		return group{rounds: 7, close: end, cases: []Case{{
 			Name: fmt.Sprintf("producers_%d", n), Unit: PerSecond,
@@ -107,8 +107,9 @@ func producersRow(n int, target Target) func(context.Context, *environment) (gro
 }
 
 // measureRate returns a function that starts a round and measures the numbers per second that this
-// process receives from the n others. [party.start] must have started these n processes before.
-func (p *party) measureRate(n int) func(context.Context) (float64, error) {
+// process receives from the n others. [roundsArgs.start] must have started these n processes
+// before.
+func (p *roundsArgs) measureRate(n int) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
 		if _, err := p.Barrier.Wait(ctx); err != nil {
 			return 0, err

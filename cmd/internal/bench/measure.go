@@ -91,9 +91,9 @@ func (s *session) measureRounds(ctx context.Context, rounds int, row []Case) (*m
 	return m, nil
 }
 
-// A take is one measured quantity of a row, which is our work, the floor or an implementation of
-// the peer, with its samples.
-type take struct {
+// A quantity is one measured quantity of a row, which is our work, the floor or an implementation
+// of the peer, with its samples.
+type quantity struct {
 	name    string
 	probe   func(ctx context.Context) (float64, error)
 	once    bool
@@ -103,15 +103,15 @@ type take struct {
 // A measurement is the takes of one row.
 type measurement struct {
 	row   *Case
-	takes []*take // all of the following
-	ours  *take
-	floor *take // nil for none
+	takes []*quantity // all of the following
+	ours  *quantity
+	floor *quantity // nil for none
 	peers []peerTake
 }
 
 type peerTake struct {
 	name string // of the variant
-	*take
+	*quantity
 }
 
 func newMeasurement(c *Case, p *peer) *measurement {
@@ -139,8 +139,8 @@ func newMeasurement(c *Case, p *peer) *measurement {
 	return m
 }
 
-func (m *measurement) add(name string, p *Probe) *take {
-	t := &take{name: name, probe: p.Measure, once: p.Once}
+func (m *measurement) add(name string, p *Probe) *quantity {
+	t := &quantity{name: name, probe: p.Measure, once: p.Once}
 	m.takes = append(m.takes, t)
 	return t
 }

@@ -266,7 +266,7 @@ func idleProcessesRow(_ context.Context, h *environment) (group, error) {
 	}
 	return group{rounds: 3, cases: []Case{{
 		Name: "idle_process_200", Unit: Nanoseconds, Target: atMost(3e6, "3 ms"),
-		Ours: each(float64(n), &Probe{Measure: perRound(1, func(ctx context.Context) error {
+		Ours: divideProbe(float64(n), &Probe{Measure: perRound(1, func(ctx context.Context) error {
 			return startBrood(ctx, shoal.SpawnStart, n, func(time.Duration, []*shoal.Process) error { return nil })
 		})}),
 	}}}, nil

@@ -12,15 +12,15 @@ import (
 	"github.com/shoal-mp/shoal/ipc"
 )
 
-// A hoard is the argument of hoarder: the number of blocks to hold, and a queue for the
+// A hoarderArgs is the argument of hoarder: the number of blocks to hold, and a queue for the
 // notification that it holds them.
-type hoard struct {
+type hoarderArgs struct {
 	Blocks int
 	Done   *ipc.Sender[int]
 }
 
 // hoarder holds blocks until it is killed.
-var hoarder = shoal.Register("bench hoarder", func(ctx context.Context, _ int, in hoard) error {
+var hoarder = shoal.Register("bench hoarder", func(ctx context.Context, _ int, in hoarderArgs) error {
 	defer in.Done.Close()
 	d, err := arena.Default()
 	if err != nil {
@@ -38,21 +38,21 @@ var hoarder = shoal.Register("bench hoarder", func(ctx context.Context, _ int, i
 	return context.Cause(ctx)
 })
 
-// A reaping kills a process that holds blocks. It measures the times at which the kernel reports
-// the death and the domain has reclaimed the blocks.
-type reaping struct {
+// A reclaimProbe kills a process that holds blocks. It measures the times at which the kernel
+// reports the death and the domain has reclaimed the blocks.
+type reclaimProbe struct {
 	h      *environment
 	blocks int
-	killing
+	deathNotice
 }
 
-func (r *reaping) measure(ctx context.Context) (ns float64, err error) {
+func (r *reclaimProbe) measure(ctx context.Context) (ns float64, err error) {
 	q, err := ipc.NewQueue[int](1)
 	if err != nil {
 		return 0, err
 	}
 	defer q.Close()
-	start := func(g *shoal.Group) *shoal.Process { return hoarder.Go(g, hoard{r.blocks, q.Sender()}) }
+	start := func(g *shoal.Group) *shoal.Process { return hoarder.Go(g, hoarderArgs{r.blocks, q.Sender()}) }
 	err = runDoomed(ctx, start, func(alive context.Context, p *shoal.Process) error {
 		if _, err := q.Get(alive); err != nil {
 			return err
@@ -94,17 +94,17 @@ func runDoomed(ctx context.Context, start func(*shoal.Group) *shoal.Process,
 	return f(alive, p)
 }
 
-// A killing records when the kernel reported the last death.
-type killing struct{ noticed float64 } // ns after the kill
+// A deathNotice records when the kernel reported the last death.
+type deathNotice struct{ noticed float64 } // ns after the kill
 
 // noticeTime returns the nanoseconds until the kernel reported the last death. It is the floor for
 // reactions to a death.
-func (k *killing) noticeTime(context.Context) (float64, error) { return k.noticed, nil }
+func (k *deathNotice) noticeTime(context.Context) (float64, error) { return k.noticed, nil }
 
 // killAndMeasure kills p and calls taken, which must wait for an effect and return its time on
 // the clock [sys.Monotonic]. It returns the time from the kill to the effect in nanoseconds, and
-// keeps the time of the kernel's notification for [killing.noticeTime].
-func (k *killing) killAndMeasure(ctx context.Context, p *shoal.Process,
+// keeps the time of the kernel's notification for [deathNotice.noticeTime].
+func (k *deathNotice) killAndMeasure(ctx context.Context, p *shoal.Process,
 	taken func() (time.Duration, error)) (float64, error) {
 	fd, err := sys.OpenPidfd(p.PID())
 	if err != nil {

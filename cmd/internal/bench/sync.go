@@ -51,9 +51,9 @@ func (p *pair) newTools() (t *tools, err error) {
 	return t, nil
 }
 
-// each returns a probe of the value of p divided by n, the number of counted operations in one
-// round.
-func each(n float64, p *Probe) *Probe {
+// divideProbe returns a probe of the value of p divided by n, the number of counted operations in
+// one round.
+func divideProbe(n float64, p *Probe) *Probe {
 	return &Probe{Measure: func(ctx context.Context) (float64, error) {
 		ns, err := p.Measure(ctx)
 		return ns / n, err
@@ -73,7 +73,7 @@ func lockRows(ctx context.Context, h *environment) (group, error) {
 			},
 			{
 				Name: "mutex_contended_2", Unit: Nanoseconds,
-				Ours:   each(2, p.probe(order{Work: "mutex_contended", Rounds: h.spinRounds(200_000)})),
+				Ours:   divideProbe(2, p.probe(order{Work: "mutex_contended", Rounds: h.spinRounds(200_000)})),
 				Floor:  p.probe(order{Work: "line_rtt", Rounds: h.spinRounds(100_000)}),
 				Target: timesPeer(1),
 				Peer:   h.partnerWork("mutex_contended_2", h.scaleRounds(100_000)),
@@ -87,7 +87,7 @@ func lockRows(ctx context.Context, h *environment) (group, error) {
 			},
 			{
 				Name: "value_add_2", Unit: Nanoseconds,
-				Ours:   each(2, p.probe(order{Work: "value_add_2", Rounds: h.spinRounds(200_000)})),
+				Ours:   divideProbe(2, p.probe(order{Work: "value_add_2", Rounds: h.spinRounds(200_000)})),
 				Floor:  p.probe(order{Work: "line_rtt", Rounds: h.spinRounds(100_000)}),
 				Target: timesPeer(1),
 				Peer:   h.partnerWork("value_add_2", h.scaleRounds(100_000)),
@@ -102,7 +102,7 @@ func spinRows(ctx context.Context, h *environment) (group, error) {
 		row := func(name, work string, n float64, peer string) Case {
 			return Case{
 				Name: name, Unit: Nanoseconds,
-				Ours:   each(n, p.probe(order{Work: work, Rounds: h.spinRounds(20_000)})),
+				Ours:   divideProbe(n, p.probe(order{Work: work, Rounds: h.spinRounds(20_000)})),
 				Floor:  line,
 				Target: timesPeer(50),
 				Peer:   h.partnerWork(peer, h.scaleRounds(2000)),
@@ -160,8 +160,8 @@ func sleeperGroup(ctx context.Context, h *environment, where string) (group, err
 		row := func(name, work string, n, limit float64) Case {
 			return Case{
 				Name: name + where, Unit: Nanoseconds,
-				Ours:   each(n, p.probe(order{Work: work, Rounds: h.scaleRounds(300)})),
-				Floor:  each(n, bell),
+				Ours:   divideProbe(n, p.probe(order{Work: work, Rounds: h.scaleRounds(300)})),
+				Floor:  divideProbe(n, bell),
 				Target: bothTargets(overFloor(limit), timesPeer(2)),
 				Peer:   h.sleepingPartnerWork(name, h.scaleRounds(600), untilAsleep),
 			}
