@@ -97,12 +97,12 @@ func (g *transfer) Done(sent bool) {
 	spares.Put(s)
 }
 
-// A sharedGift is a given tensor that keeps its reference: the message has its own, because this
+// A sharedTransfer is a given tensor that keeps its reference: the message has its own, because this
 // process has another tensor over the block or the message goes to another destination.
-type sharedGift Tensor
+type sharedTransfer Tensor
 
 // Done closes the tensor if the message was sent.
-func (p *sharedGift) Done(sent bool) {
+func (p *sharedTransfer) Done(sent bool) {
 	p.given = false
 	if sent {
 		(*Tensor)(p).Close()

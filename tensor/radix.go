@@ -59,13 +59,13 @@ func bitKeys[B uint32 | uint64](to []keyed, row []B, unused int, infinity uint64
 
 // A sorter contains the buffers for sorting rows, one at a time. One goroutine may use it at a
 // time.
-type sorter struct{ row, fromPool []keyed }
+type sorter struct{ row, scratch []keyed }
 
 var sorters = sync.Pool{New: func() any { return new(sorter) }}
 
 // grow sets the length of the buffers to n.
 func (s *sorter) grow(n int) {
-	s.row, s.fromPool = slices.Grow(s.row[:0], n)[:n], slices.Grow(s.fromPool[:0], n)[:n]
+	s.row, s.scratch = slices.Grow(s.row[:0], n)[:n], slices.Grow(s.scratch[:0], n)[:n]
 }
 
 // fewKeys is the maximum number of elements that are sorted by comparison, because this is faster
@@ -99,10 +99,10 @@ func (s *sorter) sortDigit(shift int) {
 	}
 	for _, p := range s.row {
 		d := uint8(p.key >> shift)
-		s.fromPool[at[d]] = p
+		s.scratch[at[d]] = p
 		at[d]++
 	}
-	s.row, s.fromPool = s.fromPool, s.row
+	s.row, s.scratch = s.scratch, s.row
 }
 
 // selectGreatest returns the k largest elements of a row of dtype dt, in descending order. Equal
@@ -111,7 +111,7 @@ func (s *sorter) sortDigit(shift int) {
 // results are skipped.
 func (s *sorter) selectGreatest(k int, row []byte, dt DType, keys keysFunc) []keyed {
 	s.grow(chunk)
-	best, size := s.fromPool[:0], dt.Size()
+	best, size := s.scratch[:0], dt.Size()
 	for from := 0; k > 0 && from < len(row)/size; from += chunk {
 		n := min(chunk, len(row)/size-from)
 		piece := row[from*size:][:n*size]

@@ -29,7 +29,7 @@ func (t *Tensor) marshal(e *codec.Encoder) error {
 		return nil
 	}
 	if t.given {
-		e.OnDone((*sharedGift)(t))
+		e.OnDone((*sharedTransfer)(t))
 	}
 	if e.ByValue {
 		c, err := t.compactForSend()
