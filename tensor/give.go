@@ -97,8 +97,8 @@ func (g *transfer) Done(sent bool) {
 	spares.Put(s)
 }
 
-// A sharedTransfer is a given tensor that keeps its reference: the message has its own, because this
-// process has another tensor over the block or the message goes to another destination.
+// A sharedTransfer is a given tensor that keeps its reference: the message has its own, because
+// this process has another tensor over the block or the message goes to another destination.
 type sharedTransfer Tensor
 
 // Done closes the tensor if the message was sent.
