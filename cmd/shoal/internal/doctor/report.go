@@ -34,8 +34,8 @@ type Share struct {
 	Threads int `json:"threads"`
 }
 
-// Memory describes the available memory and the limits, in bytes. A limit of -1 means that there is
-// none.
+// Memory describes the available memory and the limits, in bytes, and the limit of open files. A
+// limit of -1 means that there is none.
 type Memory struct {
 	Total        int64 `json:"total"`
 	Available    int64 `json:"available"`
