@@ -103,7 +103,8 @@ func (c Content) checkWritable(most int64) (size int, err error) {
 }
 
 // checkNotOverwritten returns an error that wraps [ErrSame] if writing to would overwrite one of
-// the files that reading from opens.
+// the files that reading from opens. It also returns an error if from is an index that cannot be
+// read.
 func checkNotOverwritten(from, to string) error {
 	reads, err := listFiles(from)
 	if err != nil {
