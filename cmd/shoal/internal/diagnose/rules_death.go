@@ -280,8 +280,8 @@ var (
 )
 
 // killOf returns the latest message about the kill of p, or false if the log has none. An older
-// message with its number is about an earlier process. The clock of the log may differ a little from
-// the one of start times.
+// message with its number is about an earlier process. The clock of the log may differ a little
+// from the one of start times.
 func (j *job) killOf(p *procfs.Process) (oomKill, bool) {
 	for _, k := range slices.Backward(j.oomKills()) {
 		if k.pid == p.PID && k.time > time.Duration(p.Start)*tick-time.Second {

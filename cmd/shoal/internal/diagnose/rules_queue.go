@@ -110,7 +110,7 @@ func findUndrained(j *job) (found []Finding) {
 				evidence("process %d has its reading end, and waits for the end of a child", parent)},
 			Cure: "get all results from the queue before join(), or use a manager's queue"}
 		if w.fd == 1 || w.fd == 2 {
-			f.Cause = fmt.Sprintf("%s waits for the end of process %d, whose output it does not read: each waits for "+
+			f.Cause = fmt.Sprintf("%s waits for the end of process %d and does not read its output: each waits for "+
 				"the other", j.label(parent), w.pid)
 			f.Cure = "read the output with communicate() of subprocess.Popen before wait(), or redirect it to a file"
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/shoal-mp/shoal/cmd/shoal/internal/diagnose/pystack"
 )
 
-// signalOf returns the name of the object of multiprocessing whose signal the main thread of a
-// process waits for, or "". Event and Barrier use a Condition.
+// signalOf returns the name of the object of multiprocessing that the main thread of a process
+// waits for, or "". Event and Barrier use a Condition.
 func signalOf(stacks []pystack.Stack, pid int) string {
 	s, _ := stackOf(stacks, pid)
 	waits := 0

@@ -110,8 +110,9 @@ func findLostTasks(j *job) (found []Finding) {
 	return found
 }
 
-// findFailingPools finds programs that wait for a Pool whose workers all end before they take a task,
-// and are replaced again and again. A worker that reaches its maximum of tasks has sent results.
+// findFailingPools finds programs that wait for a Pool with workers that end before they take a
+// task and are replaced again and again. A worker that reaches its maximum of tasks has sent
+// results.
 func findFailingPools(j *job) (found []Finding) {
 	for _, p := range j.living() {
 		old := j.first.processes[p.PID]

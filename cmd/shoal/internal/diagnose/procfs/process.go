@@ -219,8 +219,8 @@ func (s System) readFile(p *Process, name string) string {
 	return string(text)
 }
 
-// CaughtSignals returns the signals for which a process has handlers, as a mask in which signal 1
-// is bit 0. ok is false if they may not be read.
+// CaughtSignals returns the signals that a process handles, as a mask with signal 1 as bit 0. ok is
+// false if they may not be read.
 func (s System) CaughtSignals(pid int) (mask uint64, ok bool) {
 	text, err := os.ReadFile(s.path(pid, "status"))
 	if err != nil {
