@@ -98,9 +98,10 @@ func (j *job) isAlone(p *procfs.Process) bool {
 	return known && j.isWaiting(p.PID) && !handlesSignals(j.System, p.PID)
 }
 
-// userSignals is the mask of the signals that programs handle to end or to change their work: HUP,
-// USR1, USR2, ALRM and TERM, by their numbers on Linux. Python always handles SIGINT.
-const userSignals = 1<<(1-1) | 1<<(10-1) | 1<<(12-1) | 1<<(14-1) | 1<<(15-1)
+// userSignals is the mask of the signals that programs handle to end or to change their work: HUP
+// (1, which is bit 0), USR1, USR2, ALRM and TERM, by their numbers on Linux. Python always handles
+// SIGINT.
+const userSignals = 1<<0 | 1<<9 | 1<<11 | 1<<13 | 1<<14
 
 func handlesSignals(system procfs.System, pid int) bool {
 	caught, ok := system.CaughtSignals(pid)
