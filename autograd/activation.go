@@ -102,9 +102,9 @@ func applyDropout[F kernel.Float](y *Var, kept, from, to *tensor.Tensor) {
 }
 
 // requireDims panics with [tensor.ErrShape] unless x has dims dimensions. The error contains the
-// name op of the operation, and what, a description of the wanted shape.
-func requireDims(op, what string, x *Var, dims int) {
+// name op of the operation, and want, a description of the wanted shape.
+func requireDims(op, want string, x *Var, dims int) {
 	if x.t.Dims() != dims {
-		misuse(tensor.ErrShape, "%s: got shape %v, want %s", op, x.Shape(), what)
+		misuse(tensor.ErrShape, "%s: got shape %v, want %s", op, x.Shape(), want)
 	}
 }

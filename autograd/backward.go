@@ -52,7 +52,7 @@ func (v *Var) BackwardWith(o BackwardOptions) {
 }
 
 // checkRoot panics with [tensor.ErrMisuse] if v depends on no parameter, or if its Scope was
-// Reset. what is the name of the function in the error.
+// Reset. The error contains the name of the calling function.
 func (v *Var) checkRoot(what string) {
 	if v.t == nil {
 		misuse(tensor.ErrMisuse, "%s of a value after its Scope was Reset: call it before Reset", what)
@@ -64,8 +64,8 @@ func (v *Var) checkRoot(what string) {
 	}
 }
 
-// checkGradientOf panics with [tensor.ErrShape] unless dy has v's shape. what is the name of the
-// function in the error.
+// checkGradientOf panics with [tensor.ErrShape] unless dy has v's shape. The error contains
+// the name of the calling function.
 func checkGradientOf(what string, v *Var, dy *tensor.Tensor) {
 	if !sameShape(dy.Shape(), v.Shape()) {
 		misuse(tensor.ErrShape, "%s: got a gradient of shape %[3]v, want %[2]v as the value",

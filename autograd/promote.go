@@ -12,8 +12,8 @@ func promotePair(a, b *Var) (x, y *Var) {
 	return a.convertTo(dt), b.convertTo(dt)
 }
 
-// promoteAll is like promotePair, for the operands of Cat and Stack, of which there must be at
-// least one: scalars also participate in the promotion.
+// promoteAll is like promotePair, for the operands of Cat and Stack: scalars also participate in
+// the promotion. xs must not be empty.
 func promoteAll(xs []*Var) []*Var {
 	dt, same := xs[0].t.DType(), true
 	for _, x := range xs[1:] {

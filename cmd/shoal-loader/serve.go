@@ -158,8 +158,8 @@ func (s settings) streamLoader(options string) (*data.Loader, error) {
 }
 
 // serve serves the loader's batches until ctx is done, when it returns nil, and prints
-// statistics every interval in which they have changed. what describes the data set in the first
-// line. serve closes l.
+// statistics every interval in which they have changed. The first line contains the description
+// of the data set. serve closes l.
 func (s settings) serve(ctx context.Context, l *data.Loader, what string) error {
 	defer l.Close()
 	h, err := service.Listen(l, s.listen, s.host)
